@@ -1,0 +1,15 @@
+# MUSTER_SANITIZE=address|thread instruments everything that is compiled here.
+if(MUSTER_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(MUSTER_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(MUSTER_SANITIZE)
+  message(FATAL_ERROR "MUSTER_SANITIZE is '${MUSTER_SANITIZE}'; it takes address, thread or nothing")
+endif()
+if(MUSTER_FUZZ)
+  # The libraries under test report coverage; each harness links libFuzzer's main.
+  add_compile_options(-fsanitize=fuzzer-no-link)
+  add_compile_definitions(MUSTER_FUZZING=1)
+endif()

@@ -1,0 +1,31 @@
+# libtorch out of the torch wheel in the virtual environment: headers, libtorch_cpu and libc10, nothing else. Neither
+# Python nor a CUDA toolkit takes part in the build; libtorch_cuda, where the wheel has it, is opened at run time.
+file(GLOB MUSTER_TORCH_DIR "${MUSTER_VENV}/lib/python3*/site-packages/torch")
+if(NOT EXISTS "${MUSTER_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "no torch wheel in ${MUSTER_VENV}: run 'make setup', or configure with -DMUSTER_TORCH=OFF")
+endif()
+
+add_library(muster_libtorch INTERFACE)
+target_include_directories(muster_libtorch SYSTEM INTERFACE
+  "${MUSTER_TORCH_DIR}/include" "${MUSTER_TORCH_DIR}/include/torch/csrc/api/include")
+target_compile_definitions(muster_libtorch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+target_link_libraries(muster_libtorch INTERFACE
+  "${MUSTER_TORCH_DIR}/lib/libtorch_cpu.so" "${MUSTER_TORCH_DIR}/lib/libc10.so")
+target_link_options(muster_libtorch INTERFACE "-Wl,-rpath,${MUSTER_TORCH_DIR}/lib" -Wl,--enable-new-dtags)
+
+# One precompiled header for everything that links libtorch: torch's headers cost 4 to 40 s a file without it.
+set(MUSTER_TORCH_PCH "${CMAKE_SOURCE_DIR}/cmake/torch_pch.h")
+add_library(muster_torch_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_pch.cc")
+target_link_libraries(muster_torch_pch PRIVATE muster_libtorch muster_warnings)
+target_precompile_headers(muster_torch_pch PRIVATE "${MUSTER_TORCH_PCH}")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(muster_torch_pch PRIVATE -fpch-instantiate-templates)
+endif()
+
+function(muster_use_torch target)
+  target_link_libraries(${target} PUBLIC muster_libtorch)
+  target_precompile_headers(${target} REUSE_FROM muster_torch_pch)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    target_compile_options(${target} PRIVATE -fpch-instantiate-templates)
+  endif()
+endfunction()

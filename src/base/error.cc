@@ -1,0 +1,117 @@
+#include "base/error.h"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace muster {
+namespace {
+
+constexpr std::array<CodeTraits, 13> kTraits{{
+    {Code::kInvalid, "invalid", 400, 2, false},
+    {Code::kNotFound, "not_found", 404, 3, false},
+    {Code::kAlreadyExists, "already_exists", 409, 5, false},
+    {Code::kConflict, "conflict", 409, 5, false},
+    {Code::kPrecondition, "precondition", 412, 1, false},
+    {Code::kUnauthenticated, "unauthenticated", 401, 4, false},
+    {Code::kDenied, "denied", 403, 4, false},
+    {Code::kExhausted, "exhausted", 507, 1, false},
+    {Code::kUnavailable, "unavailable", 503, 6, true},
+    {Code::kDeadline, "deadline", 504, 7, true},
+    {Code::kCancelled, "cancelled", 499, 130, false},
+    {Code::kDataLoss, "data_loss", 500, 1, false},
+    {Code::kBug, "bug", 500, 1, false},
+}};
+
+Code CodeOfErrno(int value) {
+  switch (value) {
+    case ENOENT:
+    case ENOTDIR:
+    case ESRCH:
+      return Code::kNotFound;
+    case EEXIST:
+    case ENOTEMPTY:
+      return Code::kAlreadyExists;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::kDenied;
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+    case EMFILE:
+    case ENFILE:
+      return Code::kExhausted;
+    case EAGAIN:
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return Code::kUnavailable;
+    case ETIMEDOUT:
+      return Code::kDeadline;
+    case EBUSY:
+      return Code::kConflict;
+    case EIO:
+      return Code::kDataLoss;
+    case ECANCELED:
+    case EINTR:
+      return Code::kCancelled;
+    case EINVAL:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EISDIR:
+      return Code::kInvalid;
+    default:
+      return Code::kPrecondition;
+  }
+}
+
+std::string LowerFirst(std::string text) {
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z')
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  return text;
+}
+
+}  // namespace
+
+const CodeTraits& TraitsOf(Code code) {
+  const auto index = static_cast<std::size_t>(code);
+  MUSTER_CHECK(index < kTraits.size() && kTraits[index].code == code);
+  return kTraits[index];
+}
+
+Error::Error(Code code, std::string message, std::string hint)
+    : code_(code), message_(std::move(message)), hint_(std::move(hint)) {}
+
+Error Error::Within(std::string_view context) && {
+  message_ = std::string(context) + ": " + message_;
+  return std::move(*this);
+}
+
+Error Error::Hint(std::string_view hint) && {
+  if (hint_.empty()) hint_ = hint;
+  return std::move(*this);
+}
+
+std::string Error::ToString() const { return hint_.empty() ? message_ : message_ + "; " + hint_; }
+
+Error ErrnoError(std::string_view what, int errno_value) {
+  return {CodeOfErrno(errno_value),
+          std::string(what) + ": " + LowerFirst(std::generic_category().message(errno_value))};
+}
+
+void CheckFailed(const char* file, int line, const char* expression) {
+  std::fprintf(
+      stderr,
+      "%s:%d: broken invariant: %s\nThis is a bug in Muster; please report it with this line.\n",
+      file, line, expression);
+  std::abort();
+}
+
+}  // namespace muster

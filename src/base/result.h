@@ -1,0 +1,54 @@
+#pragma once
+// Result<T> is a T or an Error; Status is success or an Error. Functions that can fail return one
+// of them and nothing throws across a file. MUSTER_TRY unwraps: `const Plan plan =
+// MUSTER_TRY(MakePlan(state));` returns the error to our caller.
+
+#include <string>
+#include <tl/expected.hpp>
+#include <utility>
+
+#include "base/error.h"
+
+namespace muster {
+
+template <typename T>
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+  Result(Error error)
+      : tl::expected<T, Error>(tl::unexpect, std::move(error)) {
+  }  // NOLINT: implicit, so `return Error{…};` reads well
+};
+
+using Status = Result<void>;
+
+inline Status Ok() { return Status{}; }
+
+/// Adds the place to a failed result: `return Within("read manifest", ReadAll(path));`
+template <typename T>
+Result<T> Within(std::string_view context, Result<T> result) {
+  if (!result) return std::move(result.error()).Within(context);
+  return result;
+}
+
+/// The value of a successful result, moved out; for MUSTER_TRY.
+template <typename T>
+T TakeValue(Result<T>&& result) {
+  return std::move(*result);
+}
+inline void TakeValue(Result<void>&&) {}
+
+}  // namespace muster
+
+/// The value of a Result, or return its error from the enclosing function. A statement expression:
+/// clang and gcc have it.
+#define MUSTER_TRY(expression) MUSTER_TRY_NAMED(expression, __COUNTER__)
+#define MUSTER_TRY_NAMED(expression, number) MUSTER_TRY_PASTE(expression, number)
+#define MUSTER_TRY_PASTE(expression, number) MUSTER_TRY_AS(expression, muster_result_##number)
+#define MUSTER_TRY_AS(expression, name)                \
+  __extension__({                                      \
+    auto&& name = (expression);                        \
+    if (!name.has_value()) [[unlikely]]                \
+      return ::muster::Error(std::move(name).error()); \
+    ::muster::TakeValue(std::move(name));              \
+  })

@@ -1,0 +1,108 @@
+#pragma once
+// The shared page through which a worker tells the host where it is: one sealed memfd a rank, made
+// by the agent, passed to the worker by fd, read by the agent (hangs, progress, report) and later
+// by the profiler. The worker writes with plain atomic stores and never makes a system call; the
+// page outlives the worker, so what it wrote before a SIGKILL is still there.
+//
+// The byte layout is docs/formats/heartbeat.md, version 1. Single writer (the worker's training
+// thread), any number of readers. All times are CLOCK_MONOTONIC nanoseconds, durations
+// microseconds.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "base/strong_id.h"
+
+namespace muster::os {
+
+enum class Phase : std::uint32_t {
+  kInit,
+  kData,
+  kForward,
+  kBackward,
+  kComm,
+  kOptimizer,
+  kCheckpoint,
+  kEval,
+  kDone
+};
+inline constexpr std::size_t kPhaseCount = 9;
+std::string_view NameOf(Phase phase);  ///< "init", "data", …
+
+/// One finished optimizer step of one rank. `sequence` counts records of the page from 1 and orders
+/// them across generations.
+struct StepRecord {
+  std::uint64_t sequence = 0;
+  std::uint64_t step = 0;  ///< 1 is the first optimizer step of the job
+  std::int64_t begin_ns = 0;
+  std::uint32_t total_us = 0;
+  std::uint32_t generation = 0;  ///< low 32 bits
+  float loss = 0;                ///< mean over the global batch; NaN when unknown
+  std::array<std::uint32_t, 7>
+      phase_us{};  ///< data, forward, backward, comm, optimizer, checkpoint, eval
+};
+static_assert(sizeof(StepRecord) == 64);
+
+/// What a rank is doing now.
+struct Pulse {
+  Generation generation;
+  Phase phase = Phase::kInit;
+  std::uint64_t step = 0;          ///< last finished optimizer step; 0 before the first
+  std::uint64_t durable_step = 0;  ///< newest step in a committed checkpoint
+  std::uint64_t collective = 0;    ///< sequence number of the last collective entered
+  Instant phase_since;
+};
+
+struct HeartbeatPage;  // the layout, in heartbeat.cc
+
+/// The agent's side: creates the memfd and reads it.
+class HeartbeatReader {
+ public:
+  static Result<HeartbeatReader> Create(Rank rank);
+  HeartbeatReader(HeartbeatReader&&) noexcept;
+  HeartbeatReader& operator=(HeartbeatReader&&) noexcept;
+  ~HeartbeatReader();
+
+  int fd() const;  ///< to be passed to the worker
+  Pulse Read() const;
+  /// Step records with sequence > `after`, oldest first. Records overwritten before they were read
+  /// are missing: the gap in `sequence` tells how many.
+  std::vector<StepRecord> StepsAfter(std::uint64_t after) const;
+
+ private:
+  HeartbeatReader(Fd fd, HeartbeatPage* page);
+  Fd fd_;
+  HeartbeatPage* page_ = nullptr;
+};
+
+/// The worker's side. Maps a page it was given; a foreign or wrong-version page is Invalid.
+class HeartbeatWriter {
+ public:
+  /// A page of its own when `fd` < 0, so that a program without an agent needs no branch.
+  static Result<HeartbeatWriter> Open(int fd, Generation generation);
+  HeartbeatWriter(HeartbeatWriter&&) noexcept;
+  HeartbeatWriter& operator=(HeartbeatWriter&&) noexcept;
+  ~HeartbeatWriter();
+
+  void Enter(Phase phase, Instant now);
+  void Collective(std::uint64_t sequence);
+  void Durable(std::uint64_t step);
+  /// Publishes a finished step; `record.sequence` and `record.generation` are filled in here.
+  void Step(StepRecord record);
+
+ private:
+  HeartbeatWriter(HeartbeatPage* page, Generation generation);
+  HeartbeatPage* page_ = nullptr;
+  Generation generation_;
+};
+
+}  // namespace muster::os

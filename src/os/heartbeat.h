@@ -9,18 +9,17 @@
 // microseconds.
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 #include "base/strong_id.h"
+#include "os/memfd.h"
 
 namespace muster::os {
 
@@ -62,36 +61,34 @@ struct Pulse {
   Instant phase_since;
 };
 
-struct HeartbeatPage;  // the layout, in heartbeat.cc
+struct HeartbeatPage;  // the layout, in heartbeat_page.h
 
 /// The agent's side: creates the memfd and reads it.
 class HeartbeatReader {
  public:
   static Result<HeartbeatReader> Create(Rank rank);
-  HeartbeatReader(HeartbeatReader&&) noexcept;
-  HeartbeatReader& operator=(HeartbeatReader&&) noexcept;
-  ~HeartbeatReader();
 
-  int fd() const;  ///< to be passed to the worker
+  int fd() const { return fd_.get(); }  ///< to be passed to the worker
   Pulse Read() const;
   /// Step records with sequence > `after`, oldest first. Records overwritten before they were read
   /// are missing: the gap in `sequence` tells how many.
   std::vector<StepRecord> StepsAfter(std::uint64_t after) const;
 
  private:
-  HeartbeatReader(Fd fd, HeartbeatPage* page);
+  HeartbeatReader(Fd fd, Mapping mapping) : fd_(std::move(fd)), mapping_(std::move(mapping)) {}
+  const HeartbeatPage& page() const;
+
   Fd fd_;
-  HeartbeatPage* page_ = nullptr;
+  Mapping mapping_;
 };
 
 /// The worker's side. Maps a page it was given; a foreign or wrong-version page is Invalid.
 class HeartbeatWriter {
  public:
-  /// A page of its own when `fd` < 0, so that a program without an agent needs no branch.
+  /// A page of its own when `fd` < 0, so that a program without an agent needs no branch. `fd`
+  /// stays the caller's and may be closed afterwards. The sequence continues where the last
+  /// generation's writer ended; its durable step stays, step and collective start at 0.
   static Result<HeartbeatWriter> Open(int fd, Generation generation);
-  HeartbeatWriter(HeartbeatWriter&&) noexcept;
-  HeartbeatWriter& operator=(HeartbeatWriter&&) noexcept;
-  ~HeartbeatWriter();
 
   void Enter(Phase phase, Instant now);
   void Collective(std::uint64_t sequence);
@@ -100,9 +97,12 @@ class HeartbeatWriter {
   void Step(StepRecord record);
 
  private:
-  HeartbeatWriter(HeartbeatPage* page, Generation generation);
-  HeartbeatPage* page_ = nullptr;
-  Generation generation_;
+  HeartbeatWriter(Mapping mapping, Generation generation);
+  HeartbeatPage& page() const;
+
+  Mapping mapping_;
+  std::uint64_t sequence_ = 0;  ///< of the last record published
+  std::uint32_t generation_ = 0;
 };
 
 }  // namespace muster::os

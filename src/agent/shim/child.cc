@@ -1,0 +1,54 @@
+#include "agent/shim/child.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace muster::agent::shim {
+namespace {
+
+constexpr int kMaxFds = 32;
+
+void ResetSignals() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+/// Puts fds[i] at i. They are first moved out of the way, because a source may sit where a target
+/// goes.
+int PlaceFds(const int* fds, std::uint32_t count) {
+  int moved[kMaxFds];
+  if (count > kMaxFds) return EINVAL;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    moved[i] = ::fcntl(fds[i], F_DUPFD_CLOEXEC, static_cast<int>(count));
+    if (moved[i] < 0) return errno;
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if (::dup2(moved[i], static_cast<int>(i)) < 0) return errno;
+  }
+  return ::close_range(count, ~0U, 0) < 0 ? errno : 0;
+}
+
+}  // namespace
+
+int BecomeWorker(const ChildPlan& plan, const Command& command) {
+  if (::setsid() < 0 && errno != EPERM) return errno;
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) return errno;
+  if (::getppid() != plan.parent) return ESRCH;
+  ResetSignals();
+  ::umask(static_cast<mode_t>(plan.umask));
+  if (command.folder[0] != '\0' && ::chdir(command.folder) < 0) return errno;
+  if (const int error = PlaceFds(plan.fds, plan.fd_count); error != 0) return error;
+  if (plan.nofile != nullptr && ::setrlimit(RLIMIT_NOFILE, plan.nofile) < 0) return errno;
+  return 0;
+}
+
+}  // namespace muster::agent::shim

@@ -1,0 +1,100 @@
+#include <csignal>
+
+#include "agent/shim/descendants.h"
+#include "agent/shim/shim.h"
+
+namespace muster::agent::shim {
+namespace {
+
+constexpr std::int64_t kMillisecond = 1'000'000;
+// A process in state D does not die of SIGKILL. It is reported, never waited for.
+constexpr std::int64_t kKillLimitNs = 5'000 * kMillisecond;
+constexpr std::int64_t kForkLimitNs = 500 * kMillisecond;
+
+}  // namespace
+
+void Shim::SignalWorkers(const Signal& signal) {
+  for (const Worker& worker : workers_) {
+    if (worker.state != Worker::State::kRunning) continue;
+    if (signal.rank != kAllRanks && signal.rank != worker.started.rank) continue;
+    if (signal.only_if_caught != 0 && !CatchesSignal(worker.started.pid, signal.signal)) continue;
+    PidfdSignal(worker.pidfd, signal.signal);
+  }
+}
+
+bool Shim::AnyInState(Worker::State state) const {
+  for (const Worker& worker : workers_) {
+    if (worker.state == state) return true;
+  }
+  return false;
+}
+
+void Shim::BeginStop(int signal, std::int64_t grace_ns) {
+  const std::int64_t deadline = NowNs() + grace_ns;
+  if (ending_ == Ending::kKill) return;
+  if (ending_ == Ending::kTerm) {
+    if (deadline < deadline_ns_) deadline_ns_ = deadline;
+    return;
+  }
+  ending_ = Ending::kTerm;
+  deadline_ns_ = deadline;
+  stop_signal_ = grace_ns > 0 ? signal : SIGKILL;
+  if (grace_ns == 0) return;  // ContinueEnding kills at once
+  Signal message{};
+  message.signal = signal;
+  SignalWorkers(message);
+}
+
+void Shim::BeginKill() {
+  ending_ = Ending::kKill;
+  stop_signal_ = SIGKILL;
+  kill_began_ns_ = NowNs();
+  if (leaving_) LoseZygote();
+}
+
+bool Shim::NothingLeft() {
+  ReapStrays();
+  if (AnyInState(Worker::State::kForking)) {
+    if (NowNs() - kill_began_ns_ > kForkLimitNs) LoseZygote();
+    return false;
+  }
+  // The zygote serves the next generation too; only a shim that leaves takes it along.
+  const std::uint32_t children = KillChildren(leaving_ ? 0 : zygote_);
+  const bool populated = cgroup_.fd >= 0 && cgroup_.Populated();
+  if (populated) cgroup_.Kill();
+  return children == 0 && !populated && !AnyInState(Worker::State::kRunning);
+}
+
+std::uint32_t Shim::CountLeft() const {
+  std::uint32_t left = 0;
+  for (const Worker& worker : workers_) {
+    if (worker.state == Worker::State::kRunning) ++left;
+  }
+  return left == 0 ? 1 : left;
+}
+
+void Shim::ContinueEnding() {
+  if (ending_ == Ending::kTerm) {
+    const bool mains_gone =
+        !AnyInState(Worker::State::kRunning) && !AnyInState(Worker::State::kForking);
+    if (!mains_gone && NowNs() < deadline_ns_) return;
+    BeginKill();
+  }
+  if (ending_ != Ending::kKill) return;
+  const bool done = NothingLeft();
+  if (!done && NowNs() - kill_began_ns_ < kKillLimitNs) return;
+  stopped_ = Stopped{};
+  stopped_.header.type = Type::kStopped;
+  stopped_.left = done ? 0 : CountLeft();
+  stopped_.time_ns = NowNs();
+  report_stopped_ = true;
+  ending_ = Ending::kNo;
+}
+
+void Shim::ControllerGone() {
+  leaving_ = true;
+  LoseZygote();
+  BeginStop(SIGTERM, orphan_grace_ns_);
+}
+
+}  // namespace muster::agent::shim

@@ -1,0 +1,87 @@
+#include "agent/shim/job_cgroup.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace muster::agent::shim {
+namespace {
+
+/// Reads a small file whole; "" when it cannot be read.
+void ReadFile(const char* path, char* buffer, std::size_t size) {
+  buffer[0] = '\0';
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  std::size_t used = 0;
+  while (used + 1 < size) {
+    const ssize_t n = ::read(fd, buffer + used, size - 1 - used);
+    if (n <= 0) break;
+    used += static_cast<std::size_t>(n);
+  }
+  buffer[used] = '\0';
+  ::close(fd);
+}
+
+/// Our place in the v2 hierarchy: the line "0::/path" of /proc/self/cgroup.
+bool OwnCgroup(char* path, std::size_t size) {
+  char text[4096];
+  ReadFile("/proc/self/cgroup", text, sizeof(text));
+  const char* line = std::strncmp(text, "0::", 3) == 0 ? text : std::strstr(text, "\n0::");
+  if (line == nullptr) return false;
+  line += *line == '\n' ? 4 : 3;
+  const std::size_t length = std::strcspn(line, "\n");
+  if (length + 1 > size) return false;
+  std::memcpy(path, line, length);
+  path[length] = '\0';
+  return true;
+}
+
+}  // namespace
+
+bool JobCgroup::Make(const char* id) {
+  char own[128];
+  if (!OwnCgroup(own, sizeof(own))) return false;
+  const bool unified = ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+  const char* root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
+  const char* below = std::strcmp(own, "/") == 0 ? "" : own;
+  const int n = std::snprintf(path, sizeof(path), "%s%s/muster-%s", root, below, id);
+  if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return false;
+  if (::mkdir(path, 0755) < 0) return false;
+  fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  events_fd = fd < 0 ? -1 : ::openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+  // Without cgroup.kill a kill races with fork; our own children are then the better way.
+  if (events_fd < 0 || ::faccessat(fd, "cgroup.kill", W_OK, 0) < 0) {
+    Remove();
+    return false;
+  }
+  return true;
+}
+
+bool JobCgroup::Kill() const {
+  const int kill_fd = ::openat(fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+  if (kill_fd < 0) return false;
+  const bool done = ::write(kill_fd, "1", 1) == 1;
+  ::close(kill_fd);
+  return done;
+}
+
+bool JobCgroup::Populated() const {
+  char text[256];
+  const ssize_t n = ::pread(events_fd, text, sizeof(text) - 1, 0);
+  if (n <= 0) return false;
+  text[n] = '\0';
+  return std::strstr(text, "populated 1") != nullptr;
+}
+
+void JobCgroup::Remove() {
+  if (events_fd >= 0) ::close(events_fd);
+  if (fd >= 0) ::close(fd);
+  events_fd = fd = -1;
+  if (path[0] != '\0') ::rmdir(path);
+  path[0] = '\0';
+}
+
+}  // namespace muster::agent::shim

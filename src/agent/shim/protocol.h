@@ -1,0 +1,139 @@
+#pragma once
+// The messages between a controller (`muster run`) and muster-shim, and between the shim and its
+// zygote: fixed structs, one a SOCK_SEQPACKET packet, host byte order, descriptors by SCM_RIGHTS.
+// docs/formats/shim-protocol.md says the same in words. A packet of another magic, version or size
+// is refused and nothing is done for it.
+//
+// What a worker is to run (arguments, environment, folder) does not fit into a packet: it travels
+// as a sealed memfd, the "command" (command.h).
+
+#include <cstddef>
+#include <cstdint>
+
+namespace muster::agent::shim {
+
+inline constexpr std::uint32_t kMagic = 0x4d485331;  // "1SHM"
+inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint32_t kMaxWorkers = 512;  ///< alive at once, on one node
+inline constexpr std::uint32_t kMaxExtraFds = 8;
+inline constexpr std::uint32_t kAllRanks = 0xffffffff;
+
+enum class Type : std::uint16_t {
+  // controller → shim
+  kStartZygote = 1,
+  kSpawn = 2,
+  kSignal = 3,
+  kStop = 4,
+  kGoodbye = 5,
+  // shim → controller
+  kHello = 101,
+  kZygote = 102,
+  kStarted = 103,
+  kExited = 104,
+  kStopped = 105,
+  // shim ↔ zygote
+  kFork = 201,
+  kForked = 202,
+};
+
+struct Header {
+  std::uint32_t magic = kMagic;
+  std::uint16_t version = kVersion;
+  Type type{};
+};
+
+/// kStartZygote, kSpawn, kFork. Descriptors, in this order: command, stdin, stdout (write end),
+/// stderr (write end), stdout (read end), stderr (read end), then `extra_fds` that the worker finds
+/// as 3, 4, …. The read ends stay with the shim, so that a worker never gets SIGPIPE because its
+/// reader died. kFork carries the cgroup folder (or /dev/null) in the place of the read ends.
+struct Spawn {
+  Header header{};
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t via_zygote = 0;  ///< fork from the zygote; otherwise plain exec
+  std::uint32_t extra_fds = 0;
+  std::uint32_t umask = 022;
+  std::uint64_t request = 0;    ///< kFork: comes back in kForked
+  std::uint32_t in_cgroup = 0;  ///< kFork: the cgroup descriptor is real
+  std::int32_t parent = 0;      ///< kFork: pid of the shim, for PDEATHSIG's race
+};
+inline constexpr std::uint32_t kSpawnFds = 6;
+inline constexpr std::uint32_t kForkFds = 5;
+
+struct Signal {
+  Header header{};
+  std::uint32_t rank = kAllRanks;
+  std::int32_t signal = 0;
+  std::uint32_t only_if_caught = 0;  ///< leave alone who has no handler (SigCgt)
+  std::uint32_t reserved = 0;
+};
+
+/// TERM (or `signal`) to the worker mains, `grace_ns` to end, then everything below is killed.
+/// A second one shortens the grace. Answered by kStopped when nothing is left.
+struct Stop {
+  Header header{};
+  std::int32_t signal = 15;
+  std::uint32_t reserved = 0;
+  std::uint64_t grace_ns = 0;  ///< 0: kill at once
+};
+
+/// The controller leaves in order. Everything has to be stopped already; what is not is killed.
+struct Goodbye {
+  Header header{};
+};
+
+struct Hello {
+  Header header{};
+  std::int32_t pid = 0;
+  std::uint32_t has_cgroup = 0;
+  char cgroup[256] = {};
+};
+
+struct Zygote {
+  Header header{};
+  std::int32_t pid = 0;
+  std::uint32_t alive = 0;
+  std::int32_t error = 0;   ///< errno when it could not be started
+  std::int32_t status = 0;  ///< exit code or −signal
+};
+
+/// `error` 0: it runs. Otherwise nothing was started and no kExited follows.
+struct Started {
+  Header header{};
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;
+  std::int32_t error = 0;
+  std::uint32_t forked = 0;
+};
+
+struct Exited {
+  Header header{};
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::int32_t pid = 0;
+  std::int32_t code = 0;        ///< exit code, when signal is 0
+  std::int32_t signal = 0;      ///< the signal that ended it
+  std::int32_t exec_error = 0;  ///< errno of execve: the command never ran
+  std::uint32_t dumped_core = 0;
+  std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC when the shim saw the death
+};
+
+struct Stopped {
+  Header header{};
+  std::uint32_t left = 0;  ///< processes that survived SIGKILL for 5 s (state D)
+  std::uint32_t reserved = 0;
+  std::int64_t time_ns = 0;
+};
+
+struct Forked {
+  Header header{};
+  std::uint64_t request = 0;
+  std::int32_t pid = 0;    ///< with the pidfd as descriptor
+  std::int32_t error = 0;  ///< errno; EBUSY: the zygote is not single-threaded
+};
+
+inline constexpr std::size_t kMaxPacket = 512;
+static_assert(sizeof(Spawn) == 48 && sizeof(Hello) == 272 && sizeof(Exited) == 48);
+
+}  // namespace muster::agent::shim

@@ -1,0 +1,256 @@
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "agent/shim/child.h"
+#include "agent/shim/command.h"
+#include "agent/shim/shim.h"
+
+namespace muster::agent::shim {
+namespace {
+
+/// fork with a pidfd, into a cgroup when `cgroup_fd` is one. In the child the value is 0.
+pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
+  clone_args args{};
+  args.flags = CLONE_PIDFD;
+  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  if (cgroup_fd >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<std::uint64_t>(cgroup_fd);
+  }
+  return static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
+}
+
+/// The child's way from clone to the program. `error` is shared with the shim.
+[[noreturn]] void RunChild(const ChildPlan& plan, int command_fd, std::int32_t* error) {
+  Command command;
+  int failed = MapCommand(command_fd, &command);
+  if (failed == 0) failed = BecomeWorker(plan, command);
+  if (failed == 0) {
+    ::execve(command.program, command.argv, command.environ);
+    failed = errno;
+  }
+  *error = failed;
+  ::_exit(127);
+}
+
+void CloseLogs(Worker* worker) {
+  for (int& log : worker->logs) {
+    if (log >= 0) ::close(log);
+    log = -1;
+  }
+}
+
+}  // namespace
+
+Worker* Shim::FreeSlot() {
+  for (Worker& worker : workers_) {
+    if (worker.state == Worker::State::kFree && !worker.report_start) return &worker;
+  }
+  return nullptr;
+}
+
+void Shim::StartZygote(Packet* packet) {
+  const Spawn* spawn = packet->As<Spawn>();
+  if (spawn == nullptr || packet->fd_count != 4 || zygote_ != 0 || ending_ != Ending::kNo) return;
+  zygote_report_ = Zygote{};
+  zygote_report_.header.type = Type::kZygote;
+  report_zygote_ = true;
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+    zygote_report_.error = errno;
+    return;
+  }
+  const int fds[] = {packet->fds[1], packet->fds[2], packet->fds[3], pair[1]};
+  const ChildPlan plan{::getpid(), spawn->umask, fds, 4, &nofile_};
+  static std::int32_t ignored;  // a failed exec shows as exit code 127
+  const pid_t pid = CloneWithPidfd(-1, &zygote_pidfd_);
+  if (pid == 0) RunChild(plan, packet->fds[0], &ignored);
+  ::close(pair[1]);
+  if (pid < 0) {
+    zygote_report_.error = errno;
+    zygote_pidfd_ = -1;
+    ::close(pair[0]);
+    return;
+  }
+  zygote_ = pid;
+  zygote_socket_ = pair[0];
+  zygote_report_.pid = pid;
+  zygote_report_.alive = 1;
+}
+
+void Shim::StartWorker(Packet* packet) {
+  const Spawn* spawn = packet->As<Spawn>();
+  if (spawn == nullptr || spawn->extra_fds > kMaxExtraFds ||
+      packet->fd_count != kSpawnFds + spawn->extra_fds) {
+    return;
+  }
+  Worker* worker = FreeSlot();
+  if (worker == nullptr) return;  // The controller knows kMaxWorkers and never asks for more.
+  *worker = Worker{};
+  worker->started.header.type = Type::kStarted;
+  worker->exited.header.type = Type::kExited;
+  worker->started.generation = worker->exited.generation = spawn->generation;
+  worker->started.rank = worker->exited.rank = spawn->rank;
+  worker->forked = spawn->via_zygote != 0;
+  worker->started.forked = spawn->via_zygote;
+  int error = ECANCELED;
+  if (ending_ == Ending::kNo) {
+    error = worker->forked ? ForkFromZygote(*spawn, worker, *packet)
+                           : ExecWorker(*spawn, worker, *packet);
+  }
+  if (error != 0) {
+    worker->started.error = error;
+    worker->report_start = true;
+    return;
+  }
+  for (int i = 0; i < 2; ++i) worker->logs[i] = ::fcntl(packet->fds[4 + i], F_DUPFD_CLOEXEC, 0);
+}
+
+int Shim::ForkFromZygote(const Spawn& spawn, Worker* worker, const Packet& packet) {
+  if (zygote_socket_ < 0) return ESRCH;
+  Spawn fork = spawn;
+  fork.header.type = Type::kFork;
+  fork.request = next_request_++;
+  fork.in_cgroup = cgroup_.fd >= 0 ? 1 : 0;
+  fork.parent = ::getpid();
+  int fds[kMaxPacketFds];
+  for (int i = 0; i < 4; ++i) fds[i] = packet.fds[i];
+  fds[4] = cgroup_.fd >= 0 ? cgroup_.fd : packet.fds[1];
+  for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) fds[kForkFds + i] = packet.fds[kSpawnFds + i];
+  const int error =
+      SendPacket(zygote_socket_, &fork, sizeof(fork), fds, kForkFds + spawn.extra_fds);
+  if (error != 0) return error;
+  worker->state = Worker::State::kForking;
+  worker->started.pid = 0;
+  worker->exited.time_ns = static_cast<std::int64_t>(fork.request);  // until it runs
+  return 0;
+}
+
+int Shim::ExecWorker(const Spawn& spawn, Worker* worker, const Packet& packet) {
+  int fds[3 + kMaxExtraFds];
+  for (int i = 0; i < 3; ++i) fds[i] = packet.fds[1 + i];
+  for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) fds[3 + i] = packet.fds[kSpawnFds + i];
+  const ChildPlan plan{::getpid(), spawn.umask, fds, 3 + spawn.extra_fds, &nofile_};
+  std::int32_t* exec_error = &exec_errors_[worker - workers_];
+  *exec_error = 0;
+  pid_t pid = CloneWithPidfd(cgroup_.fd, &worker->pidfd);
+  if (pid < 0 && cgroup_.fd >= 0 && errno != EAGAIN && errno != ENOMEM) {
+    // A cgroup that takes no process: a worker outside of it is still our child.
+    pid = CloneWithPidfd(-1, &worker->pidfd);
+  }
+  if (pid == 0) RunChild(plan, packet.fds[0], exec_error);
+  if (pid < 0) {
+    worker->pidfd = -1;
+    return errno;
+  }
+  worker->state = Worker::State::kRunning;
+  worker->started.pid = worker->exited.pid = pid;
+  worker->report_start = true;
+  return 0;
+}
+
+void Shim::TakeForked(const Forked& reply, Packet* packet) {
+  for (Worker& worker : workers_) {
+    if (worker.state != Worker::State::kForking ||
+        worker.exited.time_ns != static_cast<std::int64_t>(reply.request)) {
+      continue;
+    }
+    worker.report_start = true;
+    worker.exited.time_ns = 0;
+    if (reply.error != 0 || packet->fd_count != 1) {
+      worker.started.error = reply.error != 0 ? reply.error : EPROTO;
+      worker.state = Worker::State::kFree;
+      CloseLogs(&worker);
+      return;
+    }
+    worker.state = Worker::State::kRunning;
+    worker.started.pid = worker.exited.pid = reply.pid;
+    worker.pidfd = ::fcntl(packet->fds[0], F_DUPFD_CLOEXEC, 0);
+    exec_errors_[&worker - workers_] = 0;
+    if (ending_ != Ending::kNo) PidfdSignal(worker.pidfd, stop_signal_);
+    return;
+  }
+}
+
+void Shim::ReapWorker(Worker* worker) {
+  siginfo_t info{};
+  const auto pidfd = static_cast<id_t>(worker->pidfd);
+  if (::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | __WALL) < 0 || info.si_pid == 0) return;
+  Exited& exited = worker->exited;
+  exited.time_ns = NowNs();
+  exited.code = info.si_code == CLD_EXITED ? info.si_status : 0;
+  exited.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+  exited.dumped_core = info.si_code == CLD_DUMPED ? 1 : 0;
+  exited.exec_error = exec_errors_[worker - workers_];
+  worker->state = Worker::State::kDead;
+  worker->report_exit = true;
+  ::close(worker->pidfd);
+  worker->pidfd = -1;
+  CloseLogs(worker);
+}
+
+void Shim::LoseZygote() {
+  if (zygote_socket_ >= 0) ::close(zygote_socket_);
+  zygote_socket_ = -1;
+  if (zygote_pidfd_ >= 0) PidfdSignal(zygote_pidfd_, SIGKILL);
+  for (Worker& worker : workers_) {
+    if (worker.state != Worker::State::kForking) continue;
+    worker.state = Worker::State::kFree;
+    worker.started.error = ESRCH;
+    worker.report_start = true;
+    CloseLogs(&worker);
+  }
+}
+
+void Shim::ReapZygote() {
+  siginfo_t info{};
+  if (zygote_pidfd_ < 0) return;
+  const auto pidfd = static_cast<id_t>(zygote_pidfd_);
+  if (::waitid(P_PIDFD, pidfd, &info, WEXITED | WNOHANG | __WALL) < 0 || info.si_pid == 0) return;
+  ReceiveZygote();  // Replies that it sent before it died still count.
+  LoseZygote();
+  ::close(zygote_pidfd_);
+  zygote_pidfd_ = -1;
+  zygote_ = 0;
+  zygote_report_.alive = 0;
+  zygote_report_.status = info.si_code == CLD_EXITED ? info.si_status : -info.si_status;
+  report_zygote_ = true;
+}
+
+void Shim::ReapStrays() {
+  for (;;) {
+    siginfo_t info{};
+    constexpr int kPeek = WEXITED | WNOHANG | __WALL | WNOWAIT;
+    if (::waitid(P_ALL, 0, &info, kPeek) < 0 || info.si_pid == 0) return;
+    Worker* owner = nullptr;
+    for (Worker& worker : workers_) {
+      if (worker.state == Worker::State::kRunning && worker.exited.pid == info.si_pid) {
+        owner = &worker;
+      }
+    }
+    if (owner != nullptr) {
+      ReapWorker(owner);
+      if (owner->state == Worker::State::kRunning) return;
+      continue;
+    }
+    if (info.si_pid == zygote_) {
+      ReapZygote();
+      continue;
+    }
+    // It may be a worker whose kForked is still on its way; that one is reaped by its pidfd.
+    if (AnyInState(Worker::State::kForking)) return;
+    siginfo_t reaped{};
+    ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG | __WALL);
+  }
+}
+
+}  // namespace muster::agent::shim

@@ -1,0 +1,88 @@
+#include "agent/zygote/zygote.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "agent/shim/child.h"
+#include "agent/shim/command.h"
+#include "agent/shim/wire.h"
+#include "os/clone_into_parent.h"
+
+namespace muster::agent {
+namespace {
+
+/// The copy's way from clone to the program's main.
+[[noreturn]] void RunCopy(const shim::Spawn& spawn, const shim::Packet& packet, WorkerMain main) {
+  shim::Command command;
+  if (shim::MapCommand(packet.fds[0], &command) != 0) ::_exit(127);
+  int fds[3 + shim::kMaxExtraFds];
+  for (std::uint32_t i = 0; i < 3; ++i) fds[i] = packet.fds[1 + i];
+  for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) {
+    fds[3 + i] = packet.fds[shim::kForkFds + i];
+  }
+  const shim::ChildPlan plan{spawn.parent, spawn.umask, fds, 3 + spawn.extra_fds, nullptr};
+  if (shim::BecomeWorker(plan, command) != 0) ::_exit(127);
+  environ = command.environ;
+  std::exit(main(static_cast<int>(command.argc), command.argv));
+}
+
+/// Makes one copy and says so. The shim is never left without an answer.
+void Fork(int fd, const shim::Spawn& spawn, const shim::Packet& packet, WorkerMain main) {
+  shim::Forked reply;
+  reply.header.type = shim::Type::kForked;
+  reply.request = spawn.request;
+  Result<os::Copy> copy =
+      os::CloneIntoParent({.cgroup_fd = spawn.in_cgroup != 0 ? packet.fds[4] : -1});
+  if (copy && copy->in_child) RunCopy(spawn, packet, main);
+  int pidfd = -1;
+  if (copy) {
+    reply.pid = copy->pid;
+    pidfd = copy->pidfd.get();
+  } else {
+    reply.error = copy.error().code() == Code::kPrecondition ? EBUSY : EAGAIN;
+  }
+  shim::SendPacket(fd, &reply, sizeof(reply), &pidfd, copy ? 1 : 0);
+}
+
+}  // namespace
+
+std::optional<int> ZygoteFd(int argc, char** argv) {
+  if (argc != 3 || std::strcmp(argv[1], "--zygote") != 0) return std::nullopt;
+  const std::string_view text = argv[2];
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (error != std::errc{} || end != text.data() + text.size() || fd < 3) return std::nullopt;
+  return fd;
+}
+
+int RunZygote(int fd, WorkerMain main) {
+  for (;;) {
+    pollfd waiting{fd, POLLIN, 0};
+    if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return 1;
+    shim::Packet packet;
+    switch (shim::ReceivePacket(fd, &packet)) {
+      case shim::Receive::kClosed:
+        return 0;
+      case shim::Receive::kNothing:
+      case shim::Receive::kMalformed:
+        continue;
+      case shim::Receive::kPacket:
+        break;
+    }
+    const auto* spawn = packet.As<shim::Spawn>();
+    if (packet.type() == shim::Type::kFork && spawn != nullptr &&
+        spawn->extra_fds <= shim::kMaxExtraFds &&
+        packet.fd_count == shim::kForkFds + spawn->extra_fds) {
+      Fork(fd, *spawn, packet, main);
+    }
+    packet.CloseFds();
+  }
+}
+
+}  // namespace muster::agent

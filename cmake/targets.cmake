@@ -4,7 +4,9 @@
 # muster_test(NAME [TORCH] SOURCES … [DEPS …] [LIBS …] [DATA …])
 #   One GoogleTest program NAME_test; every TEST in it is a ctest of its own.
 # muster_program(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
-#   A program for users, installed into bin/.
+#   A program for users, in build/<preset>/bin and the target `programs`, installed into bin/.
+# muster_shared_library(NAME SOURCES … [DEPS …] [HEADERS …])
+#   libNAME.so for users in other languages, in build/<preset>/lib and the target `programs`, installed with its headers.
 include(GNUInstallDirs)
 
 function(muster_settle target)
@@ -56,8 +58,25 @@ function(muster_program name)
     set(torch TORCH)
   endif()
   muster_settle(${name} ${torch} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
-  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
-  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin"
+    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}/muster")
+  add_dependencies(programs ${name})
+  set(carries "")
+  if(arg_TORCH)
+    set(carries RUNTIME_DEPENDENCY_SET muster_torch_runtime)
+  endif()
+  install(TARGETS ${name} ${carries} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+function(muster_shared_library name)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;HEADERS" ${ARGN})
+  add_library(${name} SHARED ${arg_SOURCES})
+  add_library(muster::${name} ALIAS ${name})
+  muster_settle(${name} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+  add_dependencies(programs ${name})
+  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(FILES ${arg_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # muster_fuzz(NAME [DEPS …]): fuzz/NAME_fuzz.cc as a libFuzzer program; its seeds are fuzz/corpus/NAME/.

@@ -11,7 +11,18 @@ target_include_directories(muster_libtorch SYSTEM INTERFACE
 target_compile_definitions(muster_libtorch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
 target_link_libraries(muster_libtorch INTERFACE
   "${MUSTER_TORCH_DIR}/lib/libtorch_cpu.so" "${MUSTER_TORCH_DIR}/lib/libc10.so")
-target_link_options(muster_libtorch INTERFACE "-Wl,-rpath,${MUSTER_TORCH_DIR}/lib" -Wl,--enable-new-dtags)
+# In the build tree CMake's RUNPATH leads to the wheel. An installed program finds copies in lib/muster instead, so that the
+# clone and its virtual environment may go: of what it needs at run time, exactly the files that come out of the wheels.
+target_link_options(muster_libtorch INTERFACE -Wl,--enable-new-dtags)
+get_filename_component(MUSTER_SITE_PACKAGES "${MUSTER_TORCH_DIR}" REALPATH)
+get_filename_component(MUSTER_SITE_PACKAGES "${MUSTER_SITE_PACKAGES}" DIRECTORY)
+
+function(muster_install_torch)
+  install(RUNTIME_DEPENDENCY_SET muster_torch_runtime
+    POST_INCLUDE_REGEXES "^${MUSTER_SITE_PACKAGES}/" "^${MUSTER_VENV}/"
+    POST_EXCLUDE_REGEXES ".*"
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/muster)
+endfunction()
 
 # One precompiled header for everything that links libtorch: torch's headers cost 4 to 40 s a file without it.
 set(MUSTER_TORCH_PCH "${CMAKE_SOURCE_DIR}/cmake/torch_pch.h")

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""bench.py BAR builds release and runs the one file bench/BAR_*; without BAR lists the bars.
+
+Human text goes to stderr and the RESULT lines to stdout. They are kept in build/bench/BAR.txt, from where the list
+takes the last figures of this machine; those on record are in bench/README.md.
+"""
+
+import ast
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+KEPT = ROOT / "build" / "bench"
+
+
+def bars() -> dict[str, pathlib.Path]:
+    found = {path.name.split("_")[0]: path for path in sorted(ROOT.glob("bench/[A-Z]*[0-9]_*.py"))}
+    return dict(sorted(found.items()))
+
+
+def question(path: pathlib.Path) -> str:
+    text = ast.get_docstring(ast.parse(path.read_text())) or "(no docstring)"
+    return text.splitlines()[0]
+
+
+def show_list() -> int:
+    print("make bench BAR=… measures one:")
+    for bar, path in bars().items():
+        print(f"  {bar:4} {question(path)}")
+        kept = KEPT / f"{bar}.txt"
+        lines = kept.read_text().splitlines() if kept.exists() else []
+        for line in lines or ["not measured here yet; bench/README.md has the figures on record"]:
+            print(f"         {line.removeprefix('RESULT ')}")
+    return 0
+
+
+def measure(bar: str) -> int:
+    path = bars().get(bar)
+    if path is None:
+        print(f"error: no bar named {bar}; 'make bench' lists them", file=sys.stderr)
+        return 2
+    subprocess.run([str(ROOT / ".ci" / "setup.sh"), "all"], cwd=ROOT, stdout=sys.stderr, check=True)
+    if subprocess.run([str(ROOT / ".ci" / "build-all.sh")], cwd=ROOT, stdout=sys.stderr).returncode:
+        return 1
+    environment = os.environ | {"MUSTER_BUILD": str(ROOT / "build/release"), "MUSTER_VENV": str(ROOT / ".venv")}
+    results = []
+    with subprocess.Popen(
+        [str(ROOT / ".venv/bin/python"), str(path)], cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            if line.startswith("RESULT "):
+                results.append(line)
+    if results:
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{bar}.txt").write_text("".join(results))
+    return process.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(measure(sys.argv[1]) if len(sys.argv) > 1 else show_list())

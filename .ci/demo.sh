@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# The demo from nothing: installs what is missing, builds the three programs, shows them at work.
+source "$(dirname "$0")/lib.sh"
+started=$SECONDS
+say "demo: 1. packages and torch (minutes on a fresh machine, nothing when they are there)"
+say "      2. build the three programs (about 5 min on two cores, seconds the second time)"
+say "      3. the demo itself (about 3 min on two cores)"
+.ci/setup.sh build
+.ci/build.sh release
+say "demo: ready after $((SECONDS - started)) s"
+exec .venv/bin/python examples/demo.py --build build/release "$@"

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# install.sh PREFIX: the programs, libmuster_coll.so with its header, and the libtorch files that muster-train needs.
+source "$(dirname "$0")/lib.sh"
+prefix=$1
+.ci/setup.sh build
+.ci/build.sh release
+cmake --install build/release --prefix "$prefix" >build/release/install.log || {
+  tail -5 build/release/install.log >&2
+  fail "nothing or not all was installed under $prefix" "is it writable?"
+}
+say "installed under $prefix: $(cd "$prefix/bin" && echo muster*)"
+"$prefix/bin/muster" --version >/dev/null || fail "$prefix/bin/muster does not start"

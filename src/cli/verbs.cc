@@ -3,6 +3,8 @@
 
 namespace muster::cli {
 
-void AddVerbs([[maybe_unused]] CLI::App& app, [[maybe_unused]] Invocation& invocation) {}
+void AddExplain(CLI::App& parent, Invocation& invocation);
+
+void AddVerbs(CLI::App& app, Invocation& invocation) { AddExplain(app, invocation); }
 
 }  // namespace muster::cli

@@ -19,6 +19,11 @@ namespace muster::spec {
 /// Looks a variable up; ProcessEnv() is the process's own, tests give a map.
 using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
 EnvLookup ProcessEnv();
+/// Every "NAME=value" of the process, for a child that inherits them.
+std::vector<std::string> ProcessEnviron();
+/// `base` with the variables of `changes` set, each name once, sorted by name.
+std::vector<std::string> MergeEnviron(std::vector<std::string> base,
+                                      const std::vector<std::string>& changes);
 
 struct WorkerEnv {
   Rank rank;                ///< RANK
@@ -28,20 +33,30 @@ struct WorkerEnv {
   Generation generation{1};  ///< MUSTER_GENERATION
   int heartbeat_fd = -1;     ///< MUSTER_HEARTBEAT_FD: this rank's page (os/heartbeat.h)
   int arena_fd = -1;  ///< MUSTER_ARENA_FD: the generation's collective arena (coll/muster_coll.h)
-  std::string run_folder;       ///< MUSTER_RUN; empty by hand
-  std::string generation_file;  ///< MUSTER_GENERATION_FILE: compared at every checkpoint commit;
-                                ///< empty by hand
-  std::string
-      checkpoint_dir;  ///< MUSTER_CHECKPOINT_DIR: absolute; empty: the program's own flag decides
-  std::uint64_t checkpoint_every =
-      0;  ///< MUSTER_CHECKPOINT_EVERY: steps; 0: the program's own flag decides
+  std::string run_folder;  ///< MUSTER_RUN; empty by hand
+  /// MUSTER_GENERATION_FILE: compared at every checkpoint commit; empty by hand.
+  std::string generation_file;
+  /// MUSTER_CHECKPOINT_DIR: absolute; empty: the program's own flag decides.
+  std::string checkpoint_dir;
+  /// MUSTER_CHECKPOINT_EVERY: steps; 0: the program's own flag decides.
+  std::uint64_t checkpoint_every = 0;
+  std::vector<std::string> data;  ///< MUSTER_DATA_0, …: where each entry of the job's `data` is
+
+  std::string master_addr = "127.0.0.1";  ///< MASTER_ADDR; written with a port only
+  std::uint16_t master_port = 0;          ///< MASTER_PORT: for a script's own store; 0: not written
+  std::uint32_t restart_count = 0;        ///< TORCHELASTIC_RESTART_COUNT
+  std::uint32_t max_restarts = 0;         ///< TORCHELASTIC_MAX_RESTARTS
+  std::string run_id;             ///< TORCHELASTIC_RUN_ID; "none" when empty, as torchrun has it
+  std::string error_file;         ///< TORCHELASTIC_ERROR_FILE: where a script leaves its exception
+  std::uint32_t omp_threads = 0;  ///< OMP_NUM_THREADS; 0: not written
 };
 
 /// Invalid, naming the variable, when one is malformed or they contradict each other.
 Result<WorkerEnv> ReadWorkerEnv(const EnvLookup& lookup);
 
-/// "NAME=value" for every variable above, plus what torchrun sets from them (LOCAL_RANK,
-/// GROUP_RANK, MASTER_ADDR, …).
+/// "NAME=value" for every variable above that has a value, plus what torchrun 2.13 sets from them
+/// (GROUP_RANK, ROLE_RANK, …). TORCHELASTIC_USE_AGENT_STORE is False: rank 0 of the script serves
+/// its own store on master_port. Ranks are laid out node by node, local_world on each.
 std::vector<std::string> WriteWorkerEnv(const WorkerEnv& env);
 
 }  // namespace muster::spec

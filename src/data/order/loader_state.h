@@ -2,7 +2,7 @@
 // The whole state of a loader: a position, never a history. Ranks, workers and prefetch do not
 // enter, so a checkpoint of a run on two ranks continues on eight. Its text form is at most 200
 // bytes and goes into checkpoint manifests:
-//   muster-loader/1 dataset=<32 hex> order=1:window:16 seed=7 epoch=3 samples=12800 batch=128
+//   loader/1 dataset=<32 hex> order=1:window:16 seed=7 epoch=3 samples=12800 batch=128
 //   context=0
 // Value.
 

@@ -23,18 +23,11 @@
 #include "base/result.h"
 #include "base/strong_id.h"
 #include "data/dataset.h"
+#include "data/decode/image.h"
 #include "data/order/loader_state.h"
 #include "data/order/order.h"
 
 namespace muster::data {
-
-struct ImageShape {
-  std::uint32_t height = 0;
-  std::uint32_t width = 0;
-  std::uint32_t channels = 0;  ///< 1 grey, 3 RGB; images are converted to it
-  std::size_t bytes() const { return std::size_t{height} * width * channels; }
-  bool operator==(const ImageShape&) const = default;
-};
 
 enum class Tail {
   kDrop,  ///< the rows behind the last whole global batch are left out of this epoch

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/rng.h"
-#include "data/order/permutation.h"
 
 namespace muster::data {
 namespace {
@@ -47,7 +46,11 @@ Result<OrderMode> ParseOrderMode(std::string_view name) {
 Order::Order(std::span<const std::uint64_t> shard_first_rows, const OrderOptions& options)
     : options_(options), first_rows_(shard_first_rows.begin(), shard_first_rows.end()) {
   MUSTER_CHECK(!first_rows_.empty() && options.window > 0);
-  if (options.mode == OrderMode::kSequential || options.mode == OrderMode::kFull) return;
+  if (options.mode == OrderMode::kSequential) return;
+  if (options.mode == OrderMode::kFull) {
+    shuffles_.emplace_back(rows(), KeyOf(options, Use::kRows, 0));
+    return;
+  }
   const std::uint64_t count = first_rows_.size() - 1;
   const Permutation permuted(count, KeyOf(options, Use::kShards, 0));
   place_first_.push_back(0);
@@ -55,6 +58,11 @@ Order::Order(std::span<const std::uint64_t> shard_first_rows, const OrderOptions
     const std::uint64_t shard = permuted(place);
     shards_.push_back(static_cast<std::uint32_t>(shard));
     place_first_.push_back(place_first_.back() + first_rows_[shard + 1] - first_rows_[shard]);
+  }
+  for (std::size_t first = 0; first < count; first += options.window) {
+    const std::size_t last = std::min<std::size_t>(first + options.window, count);
+    shuffles_.emplace_back(place_first_[last] - place_first_[first],
+                           KeyOf(options, Use::kRows, first / options.window));
   }
 }
 
@@ -64,7 +72,7 @@ std::uint64_t Order::At(std::uint64_t position) const {
     case OrderMode::kSequential:
       return position;
     case OrderMode::kFull:
-      return Permutation(rows(), KeyOf(options_, Use::kRows, 0))(position);
+      return shuffles_[0](position);
     case OrderMode::kShard:
     case OrderMode::kWindow:
       return AtShuffledShards(position);
@@ -75,12 +83,9 @@ std::uint64_t Order::At(std::uint64_t position) const {
 std::uint64_t Order::AtShuffledShards(std::uint64_t position) const {
   std::size_t place = PlaceOf(place_first_, position);
   if (options_.mode == OrderMode::kWindow) {
-    const std::size_t first = place / options_.window * options_.window;
-    const std::size_t last = std::min<std::size_t>(first + options_.window, shards_.size());
-    const std::uint64_t begin = place_first_[first];
-    const Permutation rows(place_first_[last] - begin,
-                           KeyOf(options_, Use::kRows, first / options_.window));
-    position = begin + rows(position - begin);
+    const std::size_t window = place / options_.window;
+    const std::uint64_t begin = place_first_[window * options_.window];
+    position = begin + shuffles_[window](position - begin);
     place = PlaceOf(place_first_, position);
   }
   return first_rows_[shards_[place]] + position - place_first_[place];

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "data/order/permutation.h"
 
 namespace muster::data {
 
@@ -49,6 +50,7 @@ class Order {
   std::vector<std::uint64_t> first_rows_;
   std::vector<std::uint32_t> shards_;       ///< the shard at each place of the epoch
   std::vector<std::uint64_t> place_first_;  ///< first position of each place, rows() at the end
+  std::vector<Permutation> shuffles_;       ///< of all rows (full), or of each window's
 };
 
 }  // namespace muster::data

@@ -1,0 +1,212 @@
+#include "data/dataset.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "data/layout/image_columns.h"
+#include "data/layout/row_index.h"
+#include "data/layout/split_folder.h"
+
+namespace muster::data {
+namespace {
+
+/// Where a global row lies.
+struct Position {
+  std::size_t shard = 0;
+  std::size_t batch = 0;
+  std::uint64_t row = 0;  ///< in the batch
+  std::uint64_t row_in_shard = 0;
+};
+
+/// A batch whose frame was checked.
+struct LoadedBatch {
+  arrow::BatchView view;
+  ByteSpan body;
+  ByteSpan entries;  ///< of the row index; empty without a manifest
+};
+
+struct ShardRows {
+  std::vector<std::uint64_t> batch_first;  ///< first row of each batch, and the shard's rows
+  std::unique_ptr<std::atomic<const LoadedBatch*>[]> batches;
+};
+
+std::size_t LastAtMost(const std::vector<std::uint64_t>& firsts, std::uint64_t value) {
+  return static_cast<std::size_t>(std::upper_bound(firsts.begin(), firsts.end(), value) -
+                                  firsts.begin()) -
+         1;
+}
+
+class ImageDataset final : public Dataset {
+ public:
+  ImageDataset(std::unique_ptr<SplitFolder> split, const ImageColumns& columns)
+      : split_(std::move(split)), columns_(columns) {
+    first_rows_.push_back(0);
+    for (const ShardEntry& shard : split_->shards()) {
+      first_rows_.push_back(first_rows_.back() + shard.rows);
+      infos_.push_back({shard.name, shard.bytes, shard.rows, shard.batches.size()});
+      ShardRows rows{.batch_first = {0}};
+      for (const BatchEntry& batch : shard.batches) {
+        rows.batch_first.push_back(rows.batch_first.back() + batch.frame.rows);
+      }
+      rows.batches = std::make_unique<std::atomic<const LoadedBatch*>[]>(
+          std::max<std::size_t>(shard.batches.size(), 1));
+      shards_.push_back(std::move(rows));
+    }
+  }
+  ~ImageDataset() override {
+    for (std::size_t s = 0; s < shards_.size(); ++s) {
+      for (std::size_t b = 0; b + 1 < shards_[s].batch_first.size(); ++b) {
+        delete shards_[s].batches[b].load(std::memory_order_relaxed);
+      }
+    }
+  }
+
+  const DatasetId& id() const override { return split_->id(); }
+  std::uint64_t rows() const override { return first_rows_.back(); }
+  const std::vector<std::string>& label_names() const override {
+    return split_->features().label_names;
+  }
+  const std::vector<ShardInfo>& shards() const override { return infos_; }
+  std::span<const std::uint64_t> shard_first_rows() const override { return first_rows_; }
+  bool has_checksums() const override { return split_->has_manifest(); }
+
+  Result<RowView> Read(std::uint64_t row) const override {
+    if (row >= rows()) {
+      return Error(Code::kInvalid, fmt::format("row {} of a set with {} rows", row, rows()));
+    }
+    const Position at = Find(row);
+    const LoadedBatch& batch = *MUSTER_TRY(Load(at));
+    auto view = ReadFrom(batch, at);
+    if (!view) return std::move(view.error()).Within(Where(row));
+    return view;
+  }
+
+  std::string Where(std::uint64_t row) const override {
+    const Position at = Find(row);
+    return fmt::format("{}, batch {}, row {}", split_->NameOf(at.shard), at.batch, at.row);
+  }
+
+ private:
+  Position Find(std::uint64_t row) const {
+    Position at{.shard = LastAtMost(first_rows_, row)};
+    at.row_in_shard = row - first_rows_[at.shard];
+    const auto& firsts = shards_[at.shard].batch_first;
+    at.batch = LastAtMost(firsts, at.row_in_shard);
+    at.row = at.row_in_shard - firsts[at.batch];
+    return at;
+  }
+
+  /// The checked batch; checked once by whoever comes first. Two threads may both check it, one
+  /// result stays.
+  Result<const LoadedBatch*> Load(const Position& at) const {
+    std::atomic<const LoadedBatch*>& slot = shards_[at.shard].batches[at.batch];
+    if (const LoadedBatch* ready = slot.load(std::memory_order_acquire)) return ready;
+    auto checked = Check(at);
+    if (!checked) {
+      return std::move(checked.error())
+          .Within(fmt::format("{}, batch {}", split_->NameOf(at.shard), at.batch));
+    }
+    const LoadedBatch* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, checked->get(), std::memory_order_acq_rel)) {
+      return checked->release();
+    }
+    return expected;
+  }
+
+  Result<std::unique_ptr<const LoadedBatch>> Check(const Position& at) const {
+    const BatchEntry& entry = split_->shards()[at.shard].batches[at.batch];
+    const ByteSpan file = MUSTER_TRY(split_->Bytes(at.shard));
+    auto batch = std::make_unique<LoadedBatch>();
+    batch->view = MUSTER_TRY(arrow::ReadBatch(file, entry.frame, split_->schema()));
+    batch->body = file.subspan(entry.frame.body_offset(), entry.frame.body_length);
+    if (!split_->has_manifest()) return batch;
+    const std::uint32_t crc = FrameCrc(file, entry.frame, columns_.Images(batch->view));
+    if (crc != entry.frame_crc) {
+      return Error(Code::kDataLoss, fmt::format("offsets, labels or paths are damaged: CRC32C is "
+                                                "{:08x}, recorded {:08x}",
+                                                crc, entry.frame_crc));
+    }
+    const ByteSpan index = MUSTER_TRY(split_->RowIndex(at.shard));
+    const std::uint64_t first = shards_[at.shard].batch_first[at.batch];
+    batch->entries = index.subspan(first * kRowEntryBytes, entry.frame.rows * kRowEntryBytes);
+    if (Crc32c(batch->entries) != entry.index_crc) {
+      return Error(Code::kDataLoss, "its part of the row index is damaged");
+    }
+    return batch;
+  }
+
+  Result<RowView> ReadFrom(const LoadedBatch& batch, const Position& at) const {
+    const auto row = static_cast<std::int64_t>(at.row);
+    const arrow::ArrayView& image = batch.view.columns[static_cast<std::size_t>(columns_.image)];
+    const arrow::ArrayView& bytes = columns_.Images(batch.view);
+    if (image.IsNull(row) || bytes.IsNull(row)) {
+      return Error(Code::kPrecondition, "the row holds no image bytes",
+                   "the set was saved with paths only; save it with embedded images");
+    }
+    RowView view{.image = bytes.Bytes(row)};
+    if (!batch.entries.empty()) MUSTER_TRY(CheckImage(batch, at, view.image));
+    if (columns_.path >= 0) {
+      view.path = AsText(image.children[static_cast<std::size_t>(columns_.path)].Bytes(row));
+    }
+    if (columns_.label >= 0) {
+      const auto& label = batch.view.columns[static_cast<std::size_t>(columns_.label)];
+      if (!label.IsNull(row)) view.label = label.Integer(row);
+    }
+    if (columns_.source >= 0) {
+      view.source =
+          AsText(batch.view.columns[static_cast<std::size_t>(columns_.source)].Bytes(row));
+    }
+    return view;
+  }
+
+  static Status CheckImage(const LoadedBatch& batch, const Position& at, ByteSpan image) {
+    const RowEntry entry = LoadRowEntry(batch.entries, at.row);
+    const auto offset = static_cast<std::uint64_t>(image.data() - batch.body.data());
+    if (entry.offset != offset || entry.length != image.size()) {
+      return Error(Code::kDataLoss, "the row index points somewhere else");
+    }
+    if (const std::uint32_t crc = Crc32c(image); crc != entry.crc) {
+      return Error(Code::kDataLoss, fmt::format("the image is damaged: CRC32C is {:08x}, recorded "
+                                                "{:08x}",
+                                                crc, entry.crc));
+    }
+    return Ok();
+  }
+
+  std::unique_ptr<SplitFolder> split_;
+  ImageColumns columns_;
+  std::vector<std::uint64_t> first_rows_;
+  std::vector<ShardInfo> infos_;
+  std::vector<ShardRows> shards_;
+};
+
+Result<SplitPlace> PickSplit(const std::string& path, const std::string& wanted) {
+  const std::vector<SplitPlace> places = MUSTER_TRY(FindSplits(path));
+  std::string known;
+  for (const SplitPlace& place : places) {
+    if (place.name == wanted) return place;
+    known += (known.empty() ? "" : ", ") + place.name;
+  }
+  if (places.size() == 1 && (wanted.empty() || places[0].name.empty())) return places[0];
+  if (wanted.empty()) {
+    return Error(Code::kInvalid, fmt::format("{} has several splits: {}", path, known),
+                 "name one with --split");
+  }
+  return Error(Code::kNotFound, fmt::format("{} has no split '{}'", path, wanted),
+               "it has: " + known);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path,
+                                                     const OpenOptions& options) {
+  const SplitPlace place = MUSTER_TRY(PickSplit(path, options.split));
+  auto split = MUSTER_TRY(SplitFolder::Open(place));
+  const ImageColumns columns =
+      MUSTER_TRY(Within(place.folder, ImageColumns::Find(split->schema(), split->features())));
+  return std::shared_ptr<const Dataset>(std::make_shared<ImageDataset>(std::move(split), columns));
+}
+
+}  // namespace muster::data

@@ -1,0 +1,50 @@
+#pragma once
+// Encoded images, PNG and JPEG: what the header promises, and pixels. The header check costs
+// microseconds and finds what a decode would trip over later: zero length, another format, absurd
+// dimensions, a file that was cut short (no IEND, no end-of-image marker). Pixels of any kind of
+// PNG or JPEG come as 8-bit grey or RGB: alpha is dropped, 16 bits are scaled to 8, colour becomes
+// grey by ITU-R 601 luma as Pillow computes it.
+//
+// Pure functions on bytes from outside; any thread. Errors: DataLoss for damage, Invalid for what
+// Muster does not take.
+
+#include <cstdint>
+#include <span>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace muster::data {
+
+struct ImageShape {
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  std::uint32_t channels = 0;  ///< 1 grey, 3 RGB; images are converted to it
+  std::size_t bytes() const { return std::size_t{height} * width * channels; }
+  bool operator==(const ImageShape&) const = default;
+};
+
+enum class ImageFormat { kPng, kJpeg };
+
+struct ImageHeader {
+  ImageFormat format = ImageFormat::kPng;
+  std::uint32_t height = 0;
+  std::uint32_t width = 0;
+  std::uint32_t channels = 0;  ///< that keep all colour: 1 or 3
+};
+
+/// Refuses more pixels than this before anything is allocated: 2^28, a third more than Pillow's
+/// warning.
+inline constexpr std::uint64_t kMaxPixels = 1ull << 28;
+
+Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels = kMaxPixels);
+
+/// Decodes into `pixels` (height × width × channels of `shape`). Invalid when the image has another
+/// height or width than `shape`.
+Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels);
+
+/// The PNG file of 8-bit pixels; the same bytes for the same pixels and libraries.
+Result<std::vector<std::byte>> EncodePng(const ImageShape& shape,
+                                         std::span<const std::uint8_t> pixels);
+
+}  // namespace muster::data

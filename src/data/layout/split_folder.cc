@@ -1,0 +1,220 @@
+#include "data/layout/split_folder.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <mutex>
+#include <optional>
+
+#include "base/file_system.h"
+#include "data/layout/little_endian.h"
+#include "data/layout/row_index.h"
+
+namespace muster::data {
+namespace {
+
+constexpr Bytes kMaxJson = 64_MiB;
+constexpr Bytes kMaxManifest = 2_GiB;
+
+Result<std::string> ReadText(const std::string& path) {
+  return PosixFiles().ReadAll(path, kMaxJson);
+}
+
+/// A message that a user can act on when there is no state.json.
+Error NotASplit(const std::string& folder) {
+  const auto names = PosixFiles().List(folder);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (name.ends_with(".arrow") || name.ends_with(".part")) {
+      return Error(
+          Code::kPrecondition,
+          fmt::format("{} is an unfinished dataset: it has {} but no state.json", folder, name),
+          "pack it again; a finished set gets its state.json last");
+    }
+  }
+  return Error(Code::kInvalid,
+               fmt::format("{} is not a dataset: no state.json, no dataset_dict.json", folder),
+               "make one with: muster data pack INPUT " + folder);
+}
+
+/// Without a manifest: what identifies the rows short of reading them.
+DatasetId WalkedId(const std::vector<ShardEntry>& shards) {
+  StreamDigest digest;
+  digest.Add(AsBytes("muster walked dataset 1"));
+  for (const ShardEntry& shard : shards) {
+    std::vector<std::byte> record;
+    Put(record, static_cast<std::uint64_t>(shard.name.size()));
+    PutBytes(record, AsBytes(shard.name));
+    Put(record, shard.bytes);
+    for (const BatchEntry& batch : shard.batches) {
+      Put(record, batch.frame.offset);
+      Put(record, batch.frame.rows);
+    }
+    digest.Add(record);
+  }
+  return {digest.Finish()};
+}
+
+Result<ShardEntry> WalkShard(ByteSpan file, const std::string& name) {
+  ShardEntry shard{.name = name, .bytes = file.size()};
+  auto walker = MUSTER_TRY(arrow::StreamWalker::Open(file));
+  for (;;) {
+    const auto frame = MUSTER_TRY(walker.Next());
+    if (!frame) return shard;
+    shard.rows += frame->rows;
+    shard.batches.push_back({.frame = *frame});
+  }
+}
+
+}  // namespace
+
+struct SplitFolder::Lazy {
+  std::mutex mutex;
+  std::optional<MappedFile> file;
+  std::optional<MappedFile> index;
+};
+
+SplitFolder::~SplitFolder() = default;
+
+Result<std::vector<SplitPlace>> FindSplits(const std::string& path) {
+  FileSystem& files = PosixFiles();
+  if (!files.Exists(path)) return Error(Code::kNotFound, fmt::format("no dataset at {}", path));
+  const std::string dict = path + "/dataset_dict.json";
+  std::vector<SplitPlace> places;
+  if (files.Exists(dict)) {
+    for (const std::string& split :
+         MUSTER_TRY(Within(dict, ParseDatasetDict(MUSTER_TRY(ReadText(dict)))))) {
+      places.push_back({split, path + "/" + split});
+    }
+    return places;
+  }
+  const std::string state = path + "/state.json";
+  if (!files.Exists(state)) return NotASplit(path);
+  const State parsed = MUSTER_TRY(Within(state, ParseState(MUSTER_TRY(ReadText(state)))));
+  places.push_back({parsed.split, path});
+  return places;
+}
+
+Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place) {
+  std::unique_ptr<SplitFolder> split(new SplitFolder);
+  split->place_ = place;
+  const std::string state_path = place.folder + "/state.json";
+  if (!PosixFiles().Exists(state_path)) return NotASplit(place.folder);
+  const State state = MUSTER_TRY(Within(state_path, ParseState(MUSTER_TRY(ReadText(state_path)))));
+  if (state.files.empty()) {
+    return Error(Code::kInvalid, state_path + " lists no data files");
+  }
+  for (std::size_t i = 0; i < state.files.size(); ++i) {
+    split->lazy_.push_back(std::make_unique<Lazy>());
+  }
+  split->has_manifest_ = PosixFiles().Exists(place.folder + "/_muster/manifest");
+  MUSTER_TRY(split->has_manifest_ ? split->ReadManifest(state.files)
+                                  : split->WalkShards(state.files));
+  split->id_ = split->has_manifest_ ? split->manifest_.Id() : WalkedId(split->manifest_.shards);
+  MUSTER_TRY(split->ReadFeatures());
+  return split;
+}
+
+Status SplitFolder::ReadManifest(const std::vector<std::string>& files) {
+  const std::string path = place_.folder + "/_muster/manifest";
+  const std::string bytes = MUSTER_TRY(PosixFiles().ReadAll(path, kMaxManifest));
+  manifest_ = MUSTER_TRY(Within(path, DecodeManifest(AsBytes(bytes))));
+  if (manifest_.shards.size() != files.size()) {
+    return Error(Code::kDataLoss, fmt::format("{}: {} shards, state.json lists {}", path,
+                                              manifest_.shards.size(), files.size()));
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (manifest_.shards[i].name != files[i]) {
+      return Error(Code::kDataLoss, fmt::format("{}: shard {} is {}, state.json says {}", path, i,
+                                                manifest_.shards[i].name, files[i]));
+    }
+  }
+  MUSTER_TRY(CheckSizes());
+  return ReadSchema();
+}
+
+Status SplitFolder::ReadSchema() {
+  const ByteSpan first = MUSTER_TRY(Bytes(0));
+  schema_ = MUSTER_TRY(Within(NameOf(0), arrow::StreamWalker::Open(first))).schema();
+  return Ok();
+}
+
+Status SplitFolder::CheckSizes() const {
+  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
+    const ShardEntry& shard = manifest_.shards[i];
+    const std::string path = place_.folder + "/" + shard.name;
+    struct stat info{};
+    if (::stat(path.c_str(), &info) < 0) {
+      return ErrnoError("stat " + path, errno).Hint("the shard is listed in the manifest");
+    }
+    if (static_cast<std::uint64_t>(info.st_size) != shard.bytes) {
+      return Error(Code::kDataLoss,
+                   fmt::format("{} has {} bytes, the manifest says {}", NameOf(i), info.st_size,
+                               shard.bytes),
+                   "copy or pack the set again");
+    }
+  }
+  return Ok();
+}
+
+Status SplitFolder::WalkShards(const std::vector<std::string>& files) {
+  for (const std::string& name : files) manifest_.shards.push_back({.name = name});
+  MUSTER_TRY(ReadSchema());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const ByteSpan file = MUSTER_TRY(Bytes(i));
+    manifest_.shards[i] = MUSTER_TRY(Within(NameOf(i), WalkShard(file, files[i])));
+  }
+  return Ok();
+}
+
+Status SplitFolder::ReadFeatures() {
+  if (const auto metadata = schema_.Metadata("huggingface"); !metadata.empty()) {
+    if (auto parsed = ParseSchemaMetadata(metadata)) {
+      features_ = std::move(*parsed);
+      return Ok();
+    }
+  }
+  const std::string info = place_.folder + "/dataset_info.json";
+  if (!PosixFiles().Exists(info)) return Ok();
+  auto parsed = ParseDatasetInfo(MUSTER_TRY(ReadText(info)));
+  // A set saved without features has none to show; its rows are still there.
+  if (parsed) features_ = std::move(*parsed);
+  return Ok();
+}
+
+Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
+  Lazy& lazy = *lazy_[shard];
+  const std::scoped_lock lock(lazy.mutex);
+  if (lazy.file) return lazy.file->bytes();
+  const ShardEntry& entry = manifest_.shards[shard];
+  MappedFile file = MUSTER_TRY(MappedFile::Open(place_.folder + "/" + entry.name));
+  if (has_manifest_ && file.bytes().size() != entry.bytes) {
+    return Error(Code::kDataLoss, fmt::format("{} has {} bytes, the manifest says {}",
+                                              NameOf(shard), file.bytes().size(), entry.bytes));
+  }
+  if (shard != 0) {
+    const auto walker = MUSTER_TRY(Within(NameOf(shard), arrow::StreamWalker::Open(file.bytes())));
+    if (walker.schema().fields != schema_.fields) {
+      return Error(Code::kInvalid, NameOf(shard) + " has other columns than the first shard");
+    }
+  }
+  lazy.file = std::move(file);
+  return lazy.file->bytes();
+}
+
+Result<ByteSpan> SplitFolder::RowIndex(std::size_t shard) const {
+  if (!has_manifest_) return Error(Code::kPrecondition, "the set has no manifest");
+  Lazy& lazy = *lazy_[shard];
+  const std::scoped_lock lock(lazy.mutex);
+  const ShardEntry& entry = manifest_.shards[shard];
+  const std::string path = place_.folder + "/_muster/" + entry.name + ".idx";
+  if (!lazy.index) lazy.index = MUSTER_TRY(MappedFile::Open(path));
+  return Within(path, RowEntries(lazy.index->bytes(), entry.rows));
+}
+
+std::string SplitFolder::NameOf(std::size_t shard) const {
+  const std::string& name = manifest_.shards[shard].name;
+  return place_.name.empty() ? name : place_.name + "/" + name;
+}
+
+}  // namespace muster::data

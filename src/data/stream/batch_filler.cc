@@ -1,0 +1,80 @@
+#include "data/stream/batch_filler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "data/decode/image.h"
+
+namespace muster::data {
+namespace {
+
+/// Fills what the options leave open from the set's first image.
+Result<ImageShape> ShapeOf(const Dataset& dataset, ImageShape shape) {
+  if (shape.channels != 0 && shape.channels != 1 && shape.channels != 3) {
+    return Error(Code::kInvalid, fmt::format("{} channels; images have 1 or 3", shape.channels));
+  }
+  if (shape.height != 0 && shape.width != 0 && shape.channels != 0) return shape;
+  const RowView first = MUSTER_TRY(dataset.Read(0));
+  const ImageHeader header =
+      MUSTER_TRY(Within(dataset.Where(0) + ": the image", ReadImageHeader(first.image)));
+  if (shape.height == 0) shape.height = header.height;
+  if (shape.width == 0) shape.width = header.width;
+  if (shape.channels == 0) shape.channels = header.channels;
+  return shape;
+}
+
+}  // namespace
+
+Result<BatchFiller> BatchFiller::Create(std::shared_ptr<const Dataset> dataset,
+                                        const LoaderOptions& options) {
+  BatchFiller filler;
+  filler.ranges_ = MUSTER_TRY(SlotsOfRank(options));
+  if (options.window == 0) return Error(Code::kInvalid, "a shuffle window of 0 shards");
+  filler.steps_per_epoch_ = StepsPerEpoch(dataset->rows(), options);
+  if (filler.steps_per_epoch_ == 0) {
+    return Error(Code::kInvalid, fmt::format("a global batch of {} from a set of {} rows",
+                                             options.global_batch, dataset->rows()));
+  }
+  filler.image_ = MUSTER_TRY(ShapeOf(*dataset, options.image));
+  filler.options_ = options;
+  filler.dataset_ = std::move(dataset);
+  return filler;
+}
+
+std::shared_ptr<BatchStorage> BatchFiller::NewStorage(std::uint64_t step) const {
+  auto storage = std::make_shared<BatchStorage>(ranges_, image_);
+  storage->step = step;
+  storage->epoch = step / steps_per_epoch_;
+  return storage;
+}
+
+std::shared_ptr<const Order> BatchFiller::OrderOf(std::uint64_t step) const {
+  return std::make_shared<const Order>(dataset_->shard_first_rows(),
+                                       OrderOptions{.mode = options_.order,
+                                                    .window = options_.window,
+                                                    .seed = options_.seed,
+                                                    .epoch = step / steps_per_epoch_});
+}
+
+Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& storage) const {
+  const SlotRange& range = ranges_[shard];
+  const std::uint64_t rows = dataset_->rows();
+  const std::uint64_t first = storage.step % steps_per_epoch_ * options_.global_batch + range.begin;
+  const std::span<std::uint8_t> pixels = storage.Pixels(shard);
+  for (std::uint64_t i = 0; i < range.count; ++i) {
+    // Past the end only with Tail::kPad: the epoch's first rows again, masked by `valid`.
+    const std::uint64_t row = order.At((first + i) % rows);
+    const RowView view = MUSTER_TRY(dataset_->Read(row));
+    auto decoded =
+        DecodeImage(view.image, image_, pixels.subspan(i * image_.bytes(), image_.bytes()));
+    if (!decoded) return std::move(decoded.error()).Within(dataset_->Where(row));
+    storage.rows[shard][i] = row;
+    storage.labels[shard][i] = view.label;
+  }
+  const std::uint64_t real = first >= rows ? 0 : std::min(range.count, rows - first);
+  storage.shards[shard].valid = static_cast<std::uint32_t>(real);
+  return Ok();
+}
+
+}  // namespace muster::data

@@ -1,0 +1,72 @@
+#pragma once
+// The decode threads of a loader. They fill the micro-shards of the next `depth` steps in order;
+// the consumer takes the steps in order. What a step holds does not depend on the threads, only
+// when it is ready does. At most `depth` filled or half-filled batches exist besides those handed
+// out.
+//
+// One consumer thread calls Take; the destructor stops and joins.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include <condition_variable>
+
+#include "base/result.h"
+#include "data/stream/batch_filler.h"
+
+namespace muster::data {
+
+class DecodePool {
+ public:
+  struct Options {
+    std::uint64_t first_step = 0;
+    std::uint64_t end_step = 0;  ///< no step from here on is begun
+    unsigned threads = 1;
+    std::size_t depth = 1;
+  };
+  DecodePool(const BatchFiller& filler, const Options& options);
+  ~DecodePool();
+  DecodePool(const DecodePool&) = delete;
+  DecodePool& operator=(const DecodePool&) = delete;
+
+  /// The next step's batch, waiting for it; a step that failed gives its error now and for ever.
+  Result<std::shared_ptr<const BatchStorage>> Take();
+
+ private:
+  struct Slot {
+    std::shared_ptr<BatchStorage> storage;
+    std::shared_ptr<const Order> order;
+    std::size_t missing = 0;  ///< micro-shards that are not filled yet
+    std::optional<Error> error;
+    std::size_t error_shard = 0;
+  };
+  struct Task {
+    std::uint64_t step = 0;
+    std::size_t shard = 0;
+  };
+
+  void Work(unsigned number);
+  std::optional<Task> Claim(std::unique_lock<std::mutex>& lock);
+  void Begin(std::uint64_t step);
+  void Finish(const Task& task, Status status);
+  Slot& SlotOf(std::uint64_t step) { return slots_[step % slots_.size()]; }
+
+  const BatchFiller& filler_;
+  const Options options_;
+  std::mutex mutex_;
+  std::condition_variable work_;   ///< a step may be begun, or stop
+  std::condition_variable ready_;  ///< a step is complete
+  std::vector<Slot> slots_;
+  std::shared_ptr<const Order> order_;
+  std::uint64_t order_epoch_ = 0;
+  std::uint64_t head_;  ///< the step that the consumer takes next
+  Task next_;           ///< the next micro-shard to fill
+  bool stopping_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace muster::data

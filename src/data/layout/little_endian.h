@@ -18,7 +18,7 @@ void Put(std::vector<std::byte>& out, T value) {
   }
 }
 inline void PutBytes(std::vector<std::byte>& out, ByteSpan bytes) {
-  out.insert(out.end(), bytes.begin(), bytes.end());
+  for (const std::byte byte : bytes) out.push_back(byte);  // small; gcc 12 misjudges insert()
 }
 
 template <std::unsigned_integral T>

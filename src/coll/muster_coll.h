@@ -108,6 +108,8 @@ MUSTER_COLL_API muster_coll_status muster_coll_wait(muster_coll_group* group,
 MUSTER_COLL_API uint64_t muster_coll_sequence(const muster_coll_group* group);
 /* The last failure of this group in words, "" when there was none. Valid until the next call. */
 MUSTER_COLL_API const char* muster_coll_message(const muster_coll_group* group);
+/* Why the calling thread's last muster_coll_open failed. Valid until its next open. */
+MUSTER_COLL_API const char* muster_coll_open_message(void);
 
 #ifdef __cplusplus
 }

@@ -15,9 +15,9 @@ template <typename T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
  public:
   using tl::expected<T, Error>::expected;
-  Result(Error error)
-      : tl::expected<T, Error>(tl::unexpect, std::move(error)) {
-  }  // NOLINT: implicit, so `return Error{…};` reads well
+  /// Implicit, so that `return Error{…};` reads well.
+  Result(Error error)  // NOLINT(google-explicit-constructor)
+      : tl::expected<T, Error>(tl::unexpect, std::move(error)) {}
 };
 
 using Status = Result<void>;

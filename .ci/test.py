@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Runs the legs of the tests and says where the time went.
 
-    test.py               every leg, in the order below
-    test.py lint asan     only those; one leg alone prints everything as it comes
+    test.py               every leg, in the order below, so that what is quick and fails often comes first
+    test.py checks asan   only those; one leg alone prints everything as it comes
     test.py list          what there is
 
-A leg is .ci/legs/NAME.sh. Its output goes to build/ci/NAME.log and to the screen only when it fails; the
-last lines of a run are the closing lines of ctest and pytest as they printed them. Legs go one after another:
-each uses all cores by itself.
+A leg is .ci/legs/NAME.sh. Its output goes to build/ci/NAME.log, and to the screen only when it fails. A failed leg does
+not stop the others. The last lines of a run are the closing lines of ctest and pytest as they printed them. Legs go one
+after another, for each takes all cores.
 """
 
 import pathlib
@@ -17,105 +17,108 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "ci"
 LEGS = {
     "checks": "format, layers, sizes, words, links, shellcheck, ruff",
     "release": "clang 19 release build and its tests",
     "headers": "every header compiled alone",
-    "pytest": "end to end, formats read by other programs",
+    "pytest": "end to end; formats read by other programs",
     "docs": "the commands of README and guides, run as written",
     "gcc": "gcc 12 build and tests without torch",
-    "asan": "address and undefined-behaviour sanitizers; fuzz harnesses, 20 s each",
+    "asan": "address and undefined-behaviour sanitizers; each fuzz harness for 20 s",
     "tsan": "thread sanitizer for what has threads",
     "tidy": "clang-tidy",
 }
-SUBSETS = {
-    "lint": ["checks", "headers", "tidy"],
-    "release-fast": None,
-    "pytest-fast": None,
+QUICK = {
+    "release-fast": "clang 19 release build and its quick tests",
+    "pytest-fast": "the quick ones of the tests of whole programs",
 }
-CLOSING = re.compile(
-    r"^(\d+% tests passed, \d+ tests failed out of \d+|=+ .*\b(passed|failed|error).* =+|"
-    r"fuzz: .*|checks: .*|tidy: .*|headers: .*)$"
-)
+# How each runner closes, in the order in which they are repeated at the end.
+CLOSING = [
+    re.compile(r"(checks|headers|fuzz|tidy): \w.*"),
+    re.compile(r"\d+% tests passed, \d+ tests failed out of \d+"),
+    re.compile(r"(=+ )?(\d+ (passed|failed|skipped|errors?|deselected|warnings?)(, )?)+ in [\d.]+s.*"),
+]
 
 
-def closing_lines(log: pathlib.Path) -> list[str]:
-    lines = log.read_text(errors="replace").splitlines()
-    return [line for line in lines if CLOSING.match(line.strip())]
+def log_of(name: str) -> pathlib.Path:
+    return LOGS / f"{name}.log"
 
 
-def run_leg(name: str, alone: bool) -> tuple[int, float]:
-    log = ROOT / "build" / "ci" / f"{name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    started = time.monotonic()
-    script = ["bash", str(ROOT / ".ci" / "legs" / f"{name}.sh")]
+def run_aloud(script: list[str], log: pathlib.Path) -> int:
+    """Everything the leg prints goes to the screen as it comes, and to its log."""
+    with (
+        log.open("wb") as file,
+        subprocess.Popen(script, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process,
+    ):
+        for line in process.stdout:
+            file.write(line)
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+    return process.returncode
+
+
+def run_quietly(script: list[str], log: pathlib.Path) -> int:
     with log.open("wb") as file:
-        if alone:
-            process = subprocess.Popen(script, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            for line in process.stdout:
-                file.write(line)
-                sys.stdout.buffer.write(line)
-                sys.stdout.buffer.flush()
-            code = process.wait()
-        else:
-            code = subprocess.run(script, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT).returncode
-    return code, time.monotonic() - started
+        return subprocess.run(script, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT).returncode
 
 
-def report_failure(name: str) -> None:
-    text = (ROOT / "build" / "ci" / f"{name}.log").read_text(errors="replace")
-    lines = text.splitlines()
-    print(f"---- {name} failed; the end of build/ci/{name}.log:")
+def show_failure(name: str) -> None:
+    lines = log_of(name).read_text(errors="replace").splitlines()
+    print(f"---- {name} failed; the end of {log_of(name).relative_to(ROOT)}:")
     print("\n".join(lines[-150:]))
-    print(f"---- again, alone: make test LEG={name}")
+    print(f"---- again, alone: make test LEG={name}", flush=True)
+
+
+def closing_lines(names: list[str]) -> list[str]:
+    found = [[] for _ in CLOSING]
+    for name in names:
+        for line in log_of(name).read_text(errors="replace").splitlines():
+            for kind, pattern in enumerate(CLOSING):
+                if pattern.fullmatch(line.strip()):
+                    found[kind].append(line.strip())
+    return sum(found, [])
 
 
 def span(seconds: float) -> str:
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def expand(words: list[str]) -> list[str]:
-    names = []
-    for word in words or list(LEGS):
-        names += SUBSETS.get(word) or [word]
-    unknown = [name for name in names if name not in LEGS and name not in SUBSETS]
-    if unknown:
-        sys.exit(f"error: no leg named {', '.join(unknown)}; 'make test LEG=list' names them")
-    return names
+def run_legs(names: list[str]) -> int:
+    started = time.monotonic()
+    LOGS.mkdir(parents=True, exist_ok=True)
+    if subprocess.run([str(ROOT / ".ci" / "setup.sh"), "all"], cwd=ROOT).returncode:
+        return 1
+    took = {"setup": (time.monotonic() - started, 0)}
+    for name in names:
+        print(f"{span(time.monotonic() - started):>6}  {name}: {(LEGS | QUICK)[name]}", flush=True)
+        begun = time.monotonic()
+        run = run_aloud if len(names) == 1 else run_quietly
+        code = run(["bash", str(ROOT / ".ci" / "legs" / f"{name}.sh")], log_of(name))
+        took[name] = (time.monotonic() - begun, code)
+        if code and len(names) > 1:
+            show_failure(name)
+    print("\nwhere the time went")
+    for name, (seconds, code) in took.items():
+        print(f"{span(seconds):>6}  {name:12}  {'FAILED' if code else 'ok'}")
+    print(f"{span(time.monotonic() - started):>6}  in all\n")
+    if len(names) > 1:
+        print("\n".join(closing_lines(names)))
+    failed = [name for name, (_, code) in took.items() if code]
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 def main() -> int:
-    words = sys.argv[1:]
-    if words == ["list"]:
-        print("\n".join(f"{name:10} {what}" for name, what in LEGS.items()))
+    names = sys.argv[1:] or list(LEGS)
+    if names == ["list"]:
+        print("\n".join(f"{name:14}{what}" for name, what in LEGS.items()))
         return 0
-    names = expand(words)
-    started = time.monotonic()
-    if subprocess.run([str(ROOT / ".ci" / "setup.sh"), "all"], cwd=ROOT).returncode:
-        return 1
-    took = [("setup", time.monotonic() - started, "ok")]
-    closing, failed = [], []
-    for name in names:
-        print(f"[{span(time.monotonic() - started)}] {name}: {LEGS.get(name, 'the quick part')}", flush=True)
-        code, seconds = run_leg(name, alone=len(names) == 1)
-        took.append((name, seconds, "ok" if code == 0 else "FAILED"))
-        closing += [f"{line}" for line in closing_lines(ROOT / "build" / "ci" / f"{name}.log")]
-        if code:
-            failed.append(name)
-            if len(names) > 1:
-                report_failure(name)
-    print("\nwhere the time went")
-    for name, seconds, state in took:
-        print(f"  {span(seconds):>6}  {name:12} {state}")
-    print(f"  {span(time.monotonic() - started):>6}  in all")
-    if failed:
-        print(f"failed: {', '.join(failed)}")
-    # ctest and pytest close their own output; their lines go last, where a reader looks for them.
-    closing.sort(key=lambda line: not line.startswith(("fuzz:", "checks:", "tidy:", "headers:")))
-    closing.sort(key=lambda line: line.startswith(("=", "1", "0")) or "%" in line)
-    if len(names) > 1:
-        print("\n".join(closing))
-    return 1 if failed else 0
+    unknown = [name for name in names if name not in LEGS | QUICK]
+    if unknown:
+        sys.exit(f"error: no leg named {', '.join(unknown)}; 'make test LEG=list' names them")
+    return run_legs(names)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@
 #   One GoogleTest program NAME_test; every TEST in it is a ctest of its own.
 # muster_program(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
 #   A program for users, in build/<preset>/bin and the target `programs`, installed into bin/.
-# muster_shared_library(NAME SOURCES … [DEPS …] [HEADERS …])
-#   libNAME.so for users in other languages, in build/<preset>/lib and the target `programs`, installed with its headers.
 include(GNUInstallDirs)
 
 function(muster_settle target)
@@ -66,17 +64,6 @@ function(muster_program name)
     set(carries RUNTIME_DEPENDENCY_SET muster_torch_runtime)
   endif()
   install(TARGETS ${name} ${carries} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endfunction()
-
-function(muster_shared_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;DEPS;LIBS;HEADERS" ${ARGN})
-  add_library(${name} SHARED ${arg_SOURCES})
-  add_library(muster::${name} ALIAS ${name})
-  muster_settle(${name} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
-  set_target_properties(${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
-  add_dependencies(programs ${name})
-  install(TARGETS ${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(FILES ${arg_HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 endfunction()
 
 # muster_fuzz(NAME [DEPS …]): fuzz/NAME_fuzz.cc as a libFuzzer program; its seeds are fuzz/corpus/NAME/.

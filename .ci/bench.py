@@ -8,6 +8,7 @@ takes the last figures of this machine; those on record are in bench/README.md.
 import ast
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -25,14 +26,23 @@ def question(path: pathlib.Path) -> str:
     return text.splitlines()[0]
 
 
+def kept_figures(bar: str) -> list[str]:
+    """'key value unit' of the last run here, else of the table in bench/README.md."""
+    kept = KEPT / f"{bar}.txt"
+    if kept.exists():
+        return [line.removeprefix("RESULT ") + "  (last run here)" for line in kept.read_text().splitlines()]
+    rows = re.findall(
+        rf"^\| ({bar}\.\S+) \| (\S+) \| (\S+) \|", (ROOT / "bench" / "README.md").read_text(), re.MULTILINE
+    )
+    return [" ".join(row) + "  (on record)" for row in rows]
+
+
 def show_list() -> int:
-    print("make bench BAR=… measures one:")
+    print("make bench BAR=… measures one of these:")
     for bar, path in bars().items():
-        print(f"  {bar:4} {question(path)}")
-        kept = KEPT / f"{bar}.txt"
-        lines = kept.read_text().splitlines() if kept.exists() else []
-        for line in lines or ["not measured here yet; bench/README.md has the figures on record"]:
-            print(f"         {line.removeprefix('RESULT ')}")
+        print(f"  {bar:5}{question(path)}")
+        for figure in kept_figures(bar) or ["no figure yet"]:
+            print(f"         {figure}")
     return 0
 
 

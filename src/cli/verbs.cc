@@ -4,7 +4,11 @@
 namespace muster::cli {
 
 void AddExplain(CLI::App& parent, Invocation& invocation);
+void AddShow(CLI::App& parent, Invocation& invocation);
 
-void AddVerbs(CLI::App& app, Invocation& invocation) { AddExplain(app, invocation); }
+void AddVerbs(CLI::App& app, Invocation& invocation) {
+  AddShow(app, invocation);
+  AddExplain(app, invocation);
+}
 
 }  // namespace muster::cli

@@ -119,6 +119,13 @@ void CheckTimes(const Job& job, Faults& faults) {
   }
 }
 
+/// Paths and uris go to system calls, which would cut them at a NUL.
+void CheckNul(const std::string& path, std::string_view text, Faults& faults) {
+  if (text.find('\0') != std::string_view::npos) {
+    faults.Add(path, fmt::format("'{}' holds a NUL byte", path));
+  }
+}
+
 void CheckSource(const DataSource& source, const std::string& path, Faults& faults) {
   if (source.uri.empty()) {
     faults.Add(path + ".uri", fmt::format("'{}.uri' is missing", path));
@@ -135,6 +142,8 @@ void CheckSource(const DataSource& source, const std::string& path, Faults& faul
                                             path, source.uri));
     }
   }
+  CheckNul(path + ".uri", source.uri, faults);
+  CheckNul(path + ".at", source.at, faults);
   if (!source.at.empty() && source.at.front() != '/') {
     faults.Add(path + ".at",
                fmt::format("'{}.at' is '{}'; it takes an absolute path", path, source.at));
@@ -197,6 +206,7 @@ std::vector<JobFault> CheckJob(const Job& job) {
   if (job.checkpoint.dir.empty()) {
     faults.Add("spec.checkpoint.dir", "'spec.checkpoint.dir' is empty");
   }
+  CheckNul("spec.checkpoint.dir", job.checkpoint.dir, faults);
   CheckData(job, faults);
   CheckLogRules(job, faults);
   return faults.Take();

@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "profile/report/fault_times.h"
+#include "profile/report/run_report.h"
+#include "profile/report/step_series.h"
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+double Since(const RunRecords& run, std::int64_t time_ns) {
+  return static_cast<double>(time_ns - run.facts.created_ns) / 1e9;
+}
+
+RunState StateOf(const RunRecords& run) {
+  if (run.result)
+    return run.result->state == "SUCCEEDED" ? RunState::kSucceeded : RunState::kFailed;
+  return run.lock_held ? RunState::kRunning : RunState::kLost;
+}
+
+/// The end of the run, or of what is known of it.
+double WallOf(const RunRecords& run) {
+  if (run.result && run.result->ended_ns > run.facts.created_ns) {
+    return Since(run, run.result->ended_ns);
+  }
+  std::int64_t last = run.facts.created_ns;
+  for (const EventRecord& event : run.events) last = std::max(last, event.t_ns);
+  for (const auto& rows : run.steps) {
+    if (!rows.empty()) last = std::max(last, rows.back().end_ns());
+  }
+  return Since(run, last);
+}
+
+void AddWorkerEvent(const RunRecords& run, const EventRecord& event,
+                    std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t>& places,
+                    RunReport& report) {
+  if (!event.generation || !event.rank || *event.rank >= run.facts.ranks) return;
+  const auto key = std::pair(*event.generation, *event.rank);
+  if (event.event == "worker_started") {
+    places.insert_or_assign(key, report.workers.size());
+    report.workers.push_back({.rank = *event.rank,
+                              .generation = *event.generation,
+                              .begin = Since(run, event.t_ns),
+                              .pid = event.pid.value_or(0),
+                              .how = event.how});
+    return;
+  }
+  const auto place = places.find(key);
+  if (place == places.end()) return;
+  WorkerSpan& worker = report.workers[place->second];
+  worker.end = Since(run, event.t_ns);
+  worker.cause = event.cause;
+  worker.exit = event.signal;
+  if (event.code) worker.exit = fmt::format("code {}", *event.code);
+}
+
+void AddEvents(const RunRecords& run, RunReport& report) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> places;
+  std::map<std::uint64_t, GenerationSpan> generations;
+  for (const EventRecord& event : run.events) {
+    const double at = Since(run, event.t_ns);
+    if (event.event == "run_started") {
+      report.command = event.command;
+    } else if (event.event == "generation_started" && event.generation) {
+      generations[*event.generation] = {
+          .generation = *event.generation, .begin = at, .resume_step = event.resume_step};
+    } else if (event.event == "ranks_ready" && event.generation) {
+      const auto found = generations.find(*event.generation);
+      if (found != generations.end()) found->second.ready = at;
+    } else if (event.event == "checkpoint" && event.step) {
+      report.checkpoints.push_back(
+          {.at = at, .generation = event.generation.value_or(0), .step = *event.step});
+    } else if (event.event == "log_dropped") {
+      report.notes.push_back(fmt::format(
+          "rank {} wrote to its {} faster than it could be kept: {} dropped",
+          event.rank.value_or(0), event.stream,
+          FormatBytes(
+              {static_cast<std::int64_t>(std::min<std::uint64_t>(event.bytes, INT64_MAX))})));
+    } else if (event.event == "worker_started" || event.event == "worker_exited") {
+      AddWorkerEvent(run, event, places, report);
+    }
+  }
+  for (auto& [number, generation] : generations) report.generations.push_back(generation);
+}
+
+/// The seconds between two times that a fault's replay took.
+double InReplay(double begin, double end, const std::vector<FaultReport>& faults) {
+  double seconds = 0;
+  for (const FaultReport& fault : faults) {
+    if (!fault.stepping || !fault.caught_up) continue;
+    seconds += std::max(0.0, std::min(end, *fault.caught_up) - std::max(begin, *fault.stepping));
+  }
+  return seconds;
+}
+
+/// Rank 0's time in first runs of steps over the time from its first step's begin to its last one's
+/// end.
+std::optional<double> GoodputOf(const std::vector<StepRow>& rows) {
+  if (rows.empty()) return std::nullopt;
+  std::int64_t first = rows.front().begin_ns;
+  std::int64_t last = rows.front().end_ns();
+  double useful = 0;
+  for (const StepRow& row : rows) {
+    first = std::min(first, row.begin_ns);
+    last = std::max(last, row.end_ns());
+  }
+  for (const StepRow& row : FirstRuns(rows)) useful += row.total_us / 1e6;
+  const double wall = static_cast<double>(last - first) / 1e9;
+  if (wall <= 0) return std::nullopt;
+  return std::min(1.0, useful / wall);
+}
+
+TimeBudget BudgetOf(const RunRecords& run, const std::vector<StepRow>& rows,
+                    const RunReport& report) {
+  TimeBudget budget;
+  double left = report.wall;
+  const auto spend = [&left](double seconds) {
+    const double spent = std::clamp(seconds, 0.0, left);
+    left -= spent;
+    return spent;
+  };
+  if (rows.empty()) {
+    budget.startup = spend(report.wall);
+    return budget;
+  }
+  double training = 0;
+  for (const StepRow& row : FirstRuns(rows)) {
+    // The step at which a fault struck was not finished before: its run is in the replay already.
+    training += row.total_us / 1e6 -
+                InReplay(Since(run, row.begin_ns), Since(run, row.end_ns()), report.faults);
+  }
+  budget.startup = spend(Since(run, rows.front().begin_ns));
+  budget.ending = spend(report.wall - Since(run, rows.back().end_ns()));
+  budget.training = spend(training);
+  budget.lost = spend(report.lost.total());
+  budget.other = left;
+  return budget;
+}
+
+void AddSteps(const RunRecords& run, RunReport& report) {
+  std::vector<std::vector<StepRow>> counted;
+  for (const auto& rows : run.steps) {
+    counted.push_back(LastRuns(rows));
+    if (!counted.back().empty()) report.steps = std::max(report.steps, counted.back().back().step);
+  }
+  report.step_times = MeasureSteps(counted);
+  const auto leader =
+      static_cast<std::size_t>(std::find_if(counted.begin(), counted.end(),
+                                            [](const auto& steps) { return !steps.empty(); }) -
+                               counted.begin());
+  if (leader == counted.size()) return;
+  report.losses = LossPoints(counted[leader]);
+  for (const StepRow& row : counted[leader]) {
+    if (!std::isfinite(row.loss)) ++report.losses_not_finite;
+  }
+  report.replays = FindReplays(run.steps[leader]);
+  report.goodput = GoodputOf(run.steps[leader]);
+  report.budget = BudgetOf(run, run.steps[leader], report);
+}
+
+/// What `muster run` concluded itself; where its sums and ours differ, both are told.
+void AddResult(const RunResult& result, RunReport& report) {
+  report.exit_code = result.exit_code;
+  report.reason = result.reason;
+  report.ended_utc = result.ended_utc;
+  report.steps = std::max(report.steps, result.steps);
+  report.restarts = result.restarts;
+  if (!report.goodput) report.goodput = result.goodput;
+  if (result.lost &&
+      std::abs(result.lost->total() - report.lost.total()) > 0.05 + 0.1 * report.lost.total()) {
+    report.notes.push_back(fmt::format("result.json has {} lost to faults, the records say {}",
+                                       FormatSeconds(result.lost->total()),
+                                       FormatSeconds(report.lost.total())));
+  }
+}
+
+}  // namespace
+
+std::string_view NameOf(RunState state) {
+  switch (state) {
+    case RunState::kSucceeded:
+      return "SUCCEEDED";
+    case RunState::kFailed:
+      return "FAILED";
+    case RunState::kRunning:
+      return "RUNNING";
+    case RunState::kLost:
+      return "UNFINISHED";
+  }
+  return "UNFINISHED";
+}
+
+RunReport BuildReport(RunRecords records) {
+  RunReport report{.facts = records.facts, .state = StateOf(records), .wall = WallOf(records)};
+  report.notes = std::move(records.notes);
+  AddEvents(records, report);
+  report.faults = MeasureFaults(records);
+  for (const FaultReport& fault : report.faults) {
+    report.lost.detect += fault.lost.detect;
+    report.lost.stop += fault.lost.stop;
+    report.lost.start += fault.lost.start;
+    report.lost.replay += fault.lost.replay;
+  }
+  report.restarts = report.generations.empty() ? 0 : report.generations.size() - 1;
+  AddSteps(records, report);
+  if (records.result) AddResult(*records.result, report);
+  report.evals = std::move(records.evals);
+  report.tails = std::move(records.tails);
+  report.job_yaml = std::move(records.job_yaml);
+  return report;
+}
+
+}  // namespace muster::profile

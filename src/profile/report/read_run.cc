@@ -1,0 +1,117 @@
+#include "profile/report/read_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+constexpr Bytes kSmallFile = 1_MiB;
+constexpr Bytes kTail = 8_KiB;
+constexpr std::size_t kMostTails = 8;
+
+using Notes = std::vector<std::string>;
+
+/// Reads the lines of one file into `out`; says what it had to leave out. An absent file is an
+/// empty one.
+template <typename Row>
+void ReadLines(const RunFiles& files, const std::string& path, const ReadLimits& limits,
+               std::size_t most, std::optional<Row> (*parse)(std::string_view),
+               std::vector<Row>& out, Notes& notes) {
+  std::uint64_t bad = 0;
+  std::uint64_t surplus = 0;
+  const auto read = files.ForEachLine(path, limits.lines_file, [&](std::string_view line) {
+    if (out.size() >= most) {
+      ++surplus;
+    } else if (auto row = parse(line)) {
+      out.push_back(std::move(*row));
+    } else {
+      ++bad;
+    }
+  });
+  if (!read) {
+    if (read.error().code() != Code::kNotFound) notes.push_back(read.error().message());
+    return;
+  }
+  bad += read->too_long;
+  if (read->torn) notes.push_back(path + " ends in the middle of a line, which was skipped");
+  if (bad > 0) {
+    notes.push_back(
+        fmt::format("{}: {} that could not be read, skipped", path, Plural(bad, "line")));
+  }
+  if (surplus > 0 || read->cut) {
+    notes.push_back(fmt::format("{} is longer than a report reads; the rest was left out", path));
+  }
+}
+
+void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run) {
+  std::size_t left = limits.steps;
+  std::vector<std::uint32_t> silent;
+  run.steps.resize(run.facts.ranks);
+  for (std::uint32_t rank = 0; rank < run.facts.ranks; ++rank) {
+    auto& rows = run.steps[rank];
+    ReadLines<StepRow>(files, fmt::format("steps/rank-{}.jsonl", rank), limits, left, ReadStep,
+                       rows, run.notes);
+    left -= rows.size();
+    if (rows.empty()) silent.push_back(rank);
+  }
+  if (silent.size() == run.facts.ranks) {
+    run.notes.emplace_back("no rank recorded a finished step");
+  } else if (!silent.empty()) {
+    run.notes.push_back(
+        fmt::format("{} of {} ranks recorded no finished step, the first is rank {}", silent.size(),
+                    run.facts.ranks, silent.front()));
+  }
+}
+
+void ReadTails(const RunFiles& files, RunRecords& run) {
+  std::set<std::pair<std::uint64_t, std::uint32_t>> seen;
+  // The last faults are the ones that a failed run ended with.
+  for (auto event = run.events.rbegin(); event != run.events.rend(); ++event) {
+    if (run.tails.size() >= kMostTails) return;
+    if (event->event != "fault" || !event->generation || !event->rank) continue;
+    if (!seen.emplace(*event->generation, *event->rank).second) continue;
+    for (const char* stream : {"stderr", "stdout"}) {
+      const auto text = files.ReadTail(
+          fmt::format("logs/rank-{}/gen-{}.{}.log", *event->rank, *event->generation, stream),
+          kTail);
+      if (!text || text->empty()) continue;
+      run.tails.push_back({*event->generation, *event->rank, stream, *text});
+    }
+  }
+}
+
+}  // namespace
+
+Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits) {
+  RunRecords run;
+  const auto facts = files.ReadWhole("run.json", kSmallFile);
+  if (!facts) {
+    return Error(facts.error()).Hint("this is not the folder of a run; 'muster run' names its own");
+  }
+  run.facts = MUSTER_TRY(ReadRunFacts(*facts));
+  // The lock before the result: a run that ends in between is then seen as ended, not as lost.
+  run.lock_held = files.LockHeld();
+  ReadLines<EventRecord>(files, "events.jsonl", limits, limits.events, ReadEvent, run.events,
+                         run.notes);
+  ReadSteps(files, limits, run);
+  ReadLines<EvalRow>(files, "eval.jsonl", limits, limits.evals, ReadEval, run.evals, run.notes);
+  ReadTails(files, run);
+  if (auto job = files.ReadWhole("job.yaml", kSmallFile)) {
+    run.job_yaml = std::move(*job);
+  } else {
+    run.notes.push_back("job.yaml: " + job.error().message());
+  }
+  if (const auto text = files.ReadWhole("result.json", kSmallFile)) {
+    run.result = ReadRunResult(*text);
+    if (!run.result) run.notes.emplace_back("result.json is not a muster-result/1 document");
+  }
+  return run;
+}
+
+}  // namespace muster::profile

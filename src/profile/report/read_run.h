@@ -1,0 +1,43 @@
+#pragma once
+// Everything that a run folder tells, read once and bounded, before any of it is interpreted. What
+// is missing, torn or odd becomes a note for people, not an error: a crashed run must still be
+// readable. Only a folder without a usable run.json is refused.
+
+#include <string>
+#include <vector>
+
+#include "profile/report/records.h"
+#include "profile/report/run_files.h"
+
+namespace muster::profile {
+
+/// The end of one log of a worker that failed.
+struct LogTail {
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::string stream;  ///< "stderr" or "stdout"
+  std::string text;    ///< as written, the last 8 KiB
+};
+
+struct RunRecords {
+  RunFacts facts;
+  bool lock_held = false;
+  std::optional<RunResult> result;
+  std::vector<EventRecord> events;          ///< in file order
+  std::vector<std::vector<StepRow>> steps;  ///< by rank, in file order
+  std::vector<EvalRow> evals;
+  std::vector<LogTail> tails;  ///< of the ranks that faulted, at most 8
+  std::string job_yaml;
+  std::vector<std::string> notes;
+};
+
+struct ReadLimits {
+  Bytes lines_file = 1_GiB;
+  std::size_t events = 1'000'000;
+  std::size_t steps = 4'000'000;  ///< of all ranks together
+  std::size_t evals = 100'000;
+};
+
+Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits = {});
+
+}  // namespace muster::profile

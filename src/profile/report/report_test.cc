@@ -1,0 +1,138 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "profile/report/fake_run.h"
+#include "profile/report/report_json.h"
+#include "profile/report/scratch.h"
+#include "profile/report/summary.h"
+
+namespace muster::profile {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+RunReport ReportOf(const Scratch& scratch) {
+  const auto files = RunFiles::Open(scratch.path());
+  auto run = ReadRun(*files);
+  EXPECT_TRUE(run.has_value());
+  return BuildReport(std::move(*run));
+}
+
+RunReport ReportOf(const FakeRunOptions& options) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), options);
+  return ReportOf(scratch);
+}
+
+TEST(BuildReport, MeasuresTheFaultByTheDefinitionsOfTheRunFolder) {
+  const RunReport report = ReportOf(FakeRunOptions{});
+  ASSERT_EQ(report.faults.size(), 1U);
+  const FaultReport& fault = report.faults[0];
+  EXPECT_EQ(fault.rank, 1U);
+  EXPECT_EQ(fault.step, 342U);
+  EXPECT_EQ(fault.exit, "SIGKILL");
+  EXPECT_NEAR(fault.lost.detect, 0.022, 1e-9);
+  EXPECT_NEAR(fault.lost.stop, 0.006, 1e-9);
+  EXPECT_NEAR(fault.lost.start, 0.1961, 1e-9);  // two forks, start-up, the later rank's first begin
+  ASSERT_TRUE(fault.caught_up.has_value());
+  EXPECT_GT(fault.lost.replay, 42 * 0.045);  // steps 301 to 342
+  EXPECT_LT(fault.lost.replay, 42 * 0.080);
+  EXPECT_EQ(report.restarts, 1U);
+  EXPECT_EQ(report.steps, 600U);
+  ASSERT_EQ(report.replays.size(), 1U);
+  EXPECT_EQ(report.replays[0].first_step, 301U);
+  EXPECT_EQ(report.replays[0].last_step, 341U);
+  EXPECT_THAT(report.notes, IsEmpty());
+}
+
+TEST(BuildReport, SplitsTheWholeWallTime) {
+  const RunReport report = ReportOf(FakeRunOptions{});
+  const TimeBudget& budget = report.budget;
+  EXPECT_NEAR(budget.startup + budget.training + budget.lost + budget.ending + budget.other,
+              report.wall, 1e-9);
+  ASSERT_TRUE(report.goodput.has_value());
+  EXPECT_GT(*report.goodput, 0.85);
+  EXPECT_LT(*report.goodput, 1.0);
+}
+
+TEST(Verdict, SaysInWordsWhatHappened) {
+  EXPECT_THAT(
+      Verdict(ReportOf(FakeRunOptions{})),
+      testing::MatchesRegex("SUCCEEDED — 600 steps in [0-9.]+ s, one fault survived in 224 ms"));
+  EXPECT_THAT(Verdict(ReportOf({.fault_step = 0})), HasSubstr("no faults"));
+  EXPECT_EQ(Verdict(ReportOf({.recovers = false, .reason = "no restart left"})),
+            "FAILED after 341 steps — no restart left (exit code 137)");
+  EXPECT_EQ(Verdict(ReportOf({.recovers = false})),
+            "FAILED after 341 steps — rank 1 ended with SIGKILL (exit code 137)");
+  EXPECT_EQ(Verdict(ReportOf({.steps = 20, .fault_step = 0, .result = false})),
+            "UNFINISHED — muster run ended without a word after 20 steps");
+}
+
+TEST(BuildReport, LeavesAFaultOpenThatNobodySurvived) {
+  const RunReport report = ReportOf({.recovers = false});
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_FALSE(report.faults[0].survived());
+  EXPECT_TRUE(report.faults[0].stopped.has_value());
+  EXPECT_EQ(report.faults[0].lost.start, 0);
+}
+
+TEST(BuildReport, MakesSenseOfARunThatHasJustBegun) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0, .result = false});
+  for (const char* file :
+       {"events.jsonl", "steps/rank-0.jsonl", "steps/rank-1.jsonl", "eval.jsonl"}) {
+    std::ofstream(scratch.path() + "/" + file) << "";
+  }
+  const RunReport report = ReportOf(scratch);
+  EXPECT_EQ(report.steps, 0U);
+  EXPECT_EQ(report.goodput, std::nullopt);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("no rank recorded a finished step")));
+  EXPECT_FALSE(nlohmann::json::parse(ReportJson(report), nullptr, false).is_discarded());
+}
+
+TEST(ReportJson, HasTheDocumentedShape) {
+  const auto json = nlohmann::json::parse(ReportJson(ReportOf(FakeRunOptions{})));
+  EXPECT_EQ(json["format"], "muster-report/1");
+  EXPECT_EQ(json["state"], "SUCCEEDED");
+  EXPECT_EQ(json["steps"], 600);
+  EXPECT_EQ(json["faults"][0]["lost"]["detect_s"], 0.022);
+  EXPECT_EQ(json["run"]["seed"], 7);
+  EXPECT_EQ(json["checkpoints"].size(), 6U);
+  EXPECT_EQ(json["workers"].size(), 4U);
+  EXPECT_LE(json["losses"].size(), 300U);
+}
+
+TEST(ReportJson, IsTheGoldenOfASmallRun) {
+  const std::string got =
+      ReportJson(ReportOf({.steps = 6, .fault_step = 5, .checkpoint_every = 3, .eval_every = 6}));
+  std::ifstream file(std::string(MUSTER_REPORT_GOLDEN) + "/small_run.json");
+  const std::string want((std::istreambuf_iterator<char>(file)), {});
+  if (got != want) {
+    const std::string out = testing::TempDir() + "/small_run.json";
+    std::ofstream(out) << got;
+    ADD_FAILURE() << "differs from golden/small_run.json; what came out is in " << out;
+  }
+}
+
+TEST(SummaryText, SaysTheSameInAFewLines) {
+  const std::string text = SummaryText(ReportOf(FakeRunOptions{}));
+  EXPECT_THAT(text, HasSubstr("rank 1 SIGKILL at step 342"));
+  EXPECT_THAT(text, HasSubstr("detect 22 ms, stop 6 ms, start 196 ms, replay "));
+  EXPECT_THAT(text, HasSubstr("goodput"));
+}
+
+TEST(SummaryText, KeepsHostileNamesOffTheTerminal) {
+  const std::string text =
+      SummaryText(ReportOf({.name = R"(a\u001b[2Jb\nc)", .steps = 5, .fault_step = 0}));
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_THAT(text, HasSubstr("ab c"));
+}
+
+}  // namespace
+}  // namespace muster::profile

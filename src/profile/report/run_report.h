@@ -1,0 +1,144 @@
+#pragma once
+// What happened in a run, as plain data: what `muster report` prints as JSON and draws as a page
+// and `muster show` says in a few lines. BuildReport makes it out of the records alone and decides
+// nothing by the clock. Pure; values.
+//
+// Times are seconds since the run was created; durations seconds. The time lost to a fault and
+// goodput are defined in docs/formats/run-folder.md. In series, a step that was run again counts as
+// it was run last.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profile/report/read_run.h"
+
+namespace muster::profile {
+
+enum class RunState {
+  kSucceeded,
+  kFailed,
+  kRunning,  ///< no result yet, the lock is held
+  kLost,     ///< no result, nobody holds the lock: muster run ended without a word
+};
+std::string_view NameOf(RunState state);
+
+/// One worker process.
+struct WorkerSpan {
+  std::uint32_t rank = 0;
+  std::uint64_t generation = 0;
+  double begin = 0;
+  std::optional<double> end;  ///< empty: not known to have ended
+  std::int64_t pid = 0;
+  std::string how;
+  std::string exit;   ///< "SIGKILL", "code 1"; empty while it runs
+  std::string cause;  ///< "fault", "stopped", "finished"
+};
+
+struct GenerationSpan {
+  std::uint64_t generation = 0;
+  double begin = 0;
+  std::optional<double> ready;  ///< every rank finished its first step
+  std::optional<std::uint64_t> resume_step;
+};
+
+struct FaultReport {
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::string cause;
+  std::string exit;
+  std::uint64_t step = 0;
+  double died = 0;
+  std::optional<double> paused;     ///< … detect ends
+  std::optional<double> stopped;    ///< … stop ends
+  std::optional<double> stepping;   ///< every rank began a step again: start ends
+  std::optional<double> caught_up;  ///< the step at which it struck is done again: replay ends
+  LostSeconds lost;                 ///< up to the last of them that is known
+  bool survived() const { return stepping.has_value(); }
+};
+
+struct CheckpointMark {
+  double at = 0;
+  std::uint64_t generation = 0;
+  std::uint64_t step = 0;
+};
+
+/// Neighbouring steps as one point.
+struct LossPoint {
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;
+  double min = 0;
+  double mean = 0;
+  double max = 0;
+  double smooth = 0;  ///< exponential mean up to last_step
+};
+
+struct StepTimePoint {
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;
+  double mean = 0;
+  double p95 = 0;
+  double max = 0;
+  std::array<double, kPhases> phase{};  ///< means; what is missing to `mean` was not attributed
+};
+
+struct StepTimes {
+  std::uint64_t samples = 0;  ///< steps times ranks
+  double median = 0;
+  double p95 = 0;
+  double max = 0;
+  std::array<double, kPhases> phase{};  ///< means
+  std::vector<StepTimePoint> points;
+};
+
+struct ReplaySpan {
+  std::uint64_t first_step = 0;
+  std::uint64_t last_step = 0;
+  std::uint64_t generation = 0;  ///< that ran them again
+};
+
+/// Where the wall time went, on rank 0. They add up to `wall`: a step that a replay ran is in
+/// `lost` only.
+struct TimeBudget {
+  double startup = 0;  ///< until its first step
+  double training = 0;
+  double lost = 0;    ///< faults, replay included
+  double ending = 0;  ///< after its last step
+  double other = 0;   ///< between steps
+};
+
+struct RunReport {
+  RunFacts facts;
+  RunState state = RunState::kLost;
+  std::optional<std::int64_t> exit_code;
+  std::string reason;
+  std::string ended_utc;
+  std::string command;
+  double wall = 0;          ///< up to the end, or to the last record
+  std::uint64_t steps = 0;  ///< the last step that was finished
+  std::uint64_t restarts = 0;
+  std::vector<GenerationSpan> generations;
+  std::vector<WorkerSpan> workers;
+  std::vector<FaultReport> faults;
+  LostSeconds lost;  ///< of all faults
+  std::vector<CheckpointMark> checkpoints;
+  std::vector<EvalRow> evals;
+  std::vector<LossPoint> losses;
+  std::uint64_t losses_not_finite = 0;
+  std::vector<ReplaySpan> replays;
+  StepTimes step_times;
+  std::optional<double> goodput;  ///< 0 … 1
+  TimeBudget budget;
+  std::vector<LogTail> tails;
+  std::string job_yaml;
+  std::vector<std::string> notes;
+};
+
+RunReport BuildReport(RunRecords records);
+
+/// "SUCCEEDED — 600 steps in 41.2 s, one fault survived in 240 ms".
+std::string Verdict(const RunReport& report);
+
+}  // namespace muster::profile

@@ -1,0 +1,79 @@
+#include "profile/report/summary.h"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+constexpr std::size_t kMostFaults = 10;
+
+void AddLine(std::string& out, std::string_view label, std::string_view text) {
+  if (text.empty()) return;
+  // Names come from files: nothing of them may drive the terminal or break the line.
+  std::string plain = PlainText(text);
+  for (char& c : plain) c = c == '\n' || c == '\t' ? ' ' : c;
+  out += fmt::format("  {:<12}{}\n", label, plain);
+}
+
+std::string LostInWords(const LostSeconds& lost) {
+  return fmt::format("{} (detect {}, stop {}, start {}, replay {})", FormatSeconds(lost.total()),
+                     FormatSeconds(lost.detect), FormatSeconds(lost.stop),
+                     FormatSeconds(lost.start), FormatSeconds(lost.replay));
+}
+
+void AddFaults(const RunReport& report, std::string& out) {
+  for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
+    const FaultReport& fault = report.faults[i];
+    AddLine(out, "fault",
+            fmt::format("rank {} {} at step {}, {} into the run; lost {}", fault.rank,
+                        fault.exit.empty() ? fault.cause : fault.exit, fault.step,
+                        FormatSeconds(fault.died), LostInWords(fault.lost)));
+  }
+  if (report.faults.size() > kMostFaults) {
+    AddLine(out, "", fmt::format("and {} more", report.faults.size() - kMostFaults));
+  }
+}
+
+}  // namespace
+
+std::string SummaryText(const RunReport& report) {
+  std::string out = PlainText(Verdict(report)) + "\n";
+  AddLine(out, "run", fmt::format("{} {}", report.facts.name, report.facts.id));
+  AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Plural(report.facts.ranks, "rank")));
+  AddLine(out, "began", report.facts.created_utc);
+  AddLine(out, "ended", report.ended_utc);
+  AddLine(out, "wall time", FormatSeconds(report.wall));
+  AddLine(out, "restarts", FormatCount(report.restarts));
+  AddFaults(report, out);
+  if (report.faults.size() > 1) AddLine(out, "lost", LostInWords(report.lost));
+  if (report.goodput) AddLine(out, "goodput", fmt::format("{:.1f} %", *report.goodput * 100));
+  if (report.step_times.samples > 0) {
+    AddLine(out, "step time",
+            fmt::format("median {}, p95 {}", FormatSeconds(report.step_times.median),
+                        FormatSeconds(report.step_times.p95)));
+  }
+  if (!report.losses.empty()) {
+    AddLine(out, "loss",
+            fmt::format("{} at first, {} at the end (smoothed)",
+                        FormatNumber(report.losses.front().mean),
+                        FormatNumber(report.losses.back().smooth)));
+  }
+  if (!report.evals.empty() && report.evals.back().accuracy) {
+    AddLine(out, "accuracy",
+            fmt::format("{:.2f} % at step {}", *report.evals.back().accuracy * 100,
+                        report.evals.back().step));
+  }
+  if (!report.checkpoints.empty()) {
+    AddLine(out, "checkpoints",
+            fmt::format("{}, the last at step {}", report.checkpoints.size(),
+                        report.checkpoints.back().step));
+  }
+  for (const std::string& note : report.notes) AddLine(out, "note", note);
+  return out;
+}
+
+}  // namespace muster::profile

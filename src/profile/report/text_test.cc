@@ -1,0 +1,46 @@
+#include "profile/report/text.h"
+
+#include <gtest/gtest.h>
+
+namespace muster::profile {
+namespace {
+
+TEST(CutText, KeepsWholeCharactersAndMarksTheCut) {
+  EXPECT_EQ(CutText("abc", 3), "abc");
+  EXPECT_EQ(CutText("abcd", 3), "abc…");
+  EXPECT_EQ(CutText("aé", 2), "a…");
+  EXPECT_EQ(CutText("a\xC3(\xFF", 100), "a\uFFFD(\uFFFD");
+}
+
+TEST(PlainText, TakesTerminalSequencesAndControlsOut) {
+  EXPECT_EQ(PlainText("\x1b[31mred\x1b[0m"), "red");
+  EXPECT_EQ(PlainText("\x1b]0;title\x07x"), "x");
+  EXPECT_EQ(PlainText("\x1b]8;;http://x\x1b\\link"), "link");
+  EXPECT_EQ(PlainText("a\r\nb\nprogress 1\rdone"), "a\nb\ndone");
+  EXPECT_EQ(PlainText(std::string_view("a\0b\x7f", 4)), "a\uFFFDb\uFFFD");
+  EXPECT_EQ(PlainText("\x1b"), "\uFFFD");
+  EXPECT_EQ(PlainText("\x1b["), "");
+}
+
+TEST(EscapeHtml, LeavesNothingThatCouldBeMarkup) {
+  EXPECT_EQ(EscapeHtml(R"(<a href="x" id='y'>&)"),
+            "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;");
+}
+
+TEST(Formatting, ReadsAsAPersonWouldWriteIt) {
+  EXPECT_EQ(FormatSeconds(0), "0 ms");
+  EXPECT_EQ(FormatSeconds(0.0213), "21.3 ms");
+  EXPECT_EQ(FormatSeconds(0.24), "240 ms");
+  EXPECT_EQ(FormatSeconds(1.5), "1.50 s");
+  EXPECT_EQ(FormatSeconds(41.23), "41.2 s");
+  EXPECT_EQ(FormatSeconds(200), "3 min 20 s");
+  EXPECT_EQ(FormatSeconds(7500), "2 h 5 min");
+  EXPECT_EQ(FormatSeconds(200'000), "2 d 7 h");
+  EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatCount(1'234'567), "1,234,567");
+  EXPECT_EQ(Plural(1, "step"), "1 step");
+  EXPECT_EQ(Plural(1200, "step"), "1,200 steps");
+}
+
+}  // namespace
+}  // namespace muster::profile

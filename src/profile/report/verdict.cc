@@ -1,0 +1,56 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profile/report/run_report.h"
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+std::string FaultsInWords(const RunReport& report) {
+  double longest = 0;
+  std::uint64_t survived = 0;
+  for (const FaultReport& fault : report.faults) {
+    if (!fault.survived()) continue;
+    ++survived;
+    longest = std::max(longest, *fault.stepping - fault.died);
+  }
+  if (survived == 0) return report.faults.empty() ? ", no faults" : "";
+  if (survived == 1) return fmt::format(", one fault survived in {}", FormatSeconds(longest));
+  return fmt::format(", {} faults survived, the longest in {}", FormatCount(survived),
+                     FormatSeconds(longest));
+}
+
+std::string WhyItFailed(const RunReport& report) {
+  if (!report.reason.empty()) return report.reason;
+  if (report.faults.empty()) return "no reason was recorded";
+  const FaultReport& last = report.faults.back();
+  return fmt::format("rank {} ended with {}", last.rank,
+                     last.exit.empty() ? last.cause : last.exit);
+}
+
+}  // namespace
+
+std::string Verdict(const RunReport& report) {
+  const std::string wall = FormatSeconds(report.wall);
+  switch (report.state) {
+    case RunState::kSucceeded:
+      return fmt::format("SUCCEEDED — {} in {}{}", Plural(report.steps, "step"), wall,
+                         FaultsInWords(report));
+    case RunState::kFailed:
+      return fmt::format("FAILED after {} — {}{}",
+                         report.steps == 0 ? wall : Plural(report.steps, "step"),
+                         WhyItFailed(report),
+                         report.exit_code ? fmt::format(" (exit code {})", *report.exit_code) : "");
+    case RunState::kRunning:
+      return fmt::format("RUNNING — {} so far in {}{}", Plural(report.steps, "step"), wall,
+                         FaultsInWords(report));
+    case RunState::kLost:
+      return fmt::format("UNFINISHED — muster run ended without a word after {}",
+                         report.steps == 0 ? wall : Plural(report.steps, "step"));
+  }
+  return {};
+}
+
+}  // namespace muster::profile

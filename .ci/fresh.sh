@@ -19,7 +19,7 @@ bind() {
   mounted+=("$place/$1")
 }
 
-mirror=$(sed -nE 's/^(URIs: |deb )(\[[^]]*\] )?([a-z]+:[^ ]*debian\/?).*/\3/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1)
+mirror=$(sed -nE 's/^(URIs: |deb )(\[[^]]*\] )?([a-z]+:[^ ]*debian\/?).*/\3/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null | head -1 || true)
 [ -n "$mirror" ] || fail "no Debian mirror in this machine's apt sources"
 if [ ! -e "$place/etc/debian_version" ]; then
   debootstrap --variant=minbase --include=git,make,ca-certificates bookworm "$place" "$mirror" >&2

@@ -1,0 +1,68 @@
+#pragma once
+// Brings batches that workers make in any order back into the order of their chunks, within a
+// memory budget. A chunk may give several batches; the chunk whose turn it is never waits for the
+// budget behind others, so the queue cannot lock up. Workers call Take/Put/Fail, one writer calls
+// Next.
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "data/pack/row_columns.h"
+
+namespace muster::data {
+
+/// A row that was left out, and why.
+struct SkippedRow {
+  std::string name;
+  std::string reason;
+};
+
+struct RawBatch {
+  std::unique_ptr<RowColumns> columns;
+  RowColumns::Body body;
+  std::vector<SkippedRow> skipped;
+  bool last = false;  ///< of its chunk
+};
+
+class BatchSequencer {
+ public:
+  BatchSequencer(unsigned workers, std::size_t budget) : workers_(workers), budget_(budget) {}
+
+  /// Columns to fill, used ones first.
+  std::unique_ptr<RowColumns> Take();
+  /// Waits until the batch may be held; false: stop working.
+  bool Put(std::uint64_t chunk, RawBatch batch);
+  /// A worker failed at `chunk`; the error of the lowest chunk is the one that Next gives.
+  void Fail(std::uint64_t chunk, Error error);
+  void WorkerDone();
+  /// From the writer: nobody will call Next again.
+  void Stop();
+
+  /// The next batch in order; nullopt when all workers are done and all batches were given.
+  Result<std::optional<RawBatch>> Next();
+  void Recycle(std::unique_ptr<RowColumns> columns);
+
+ private:
+  bool MayHold(std::uint64_t chunk) const;
+
+  mutable std::mutex mutex_;
+  std::condition_variable room_;
+  std::condition_variable arrived_;
+  std::map<std::uint64_t, std::deque<RawBatch>> waiting_;
+  std::map<std::uint64_t, Error> errors_;
+  std::vector<std::unique_ptr<RowColumns>> spare_;
+  std::uint64_t head_ = 0;  ///< the chunk whose turn it is
+  std::size_t held_ = 0;    ///< bytes waiting
+  unsigned workers_;
+  const std::size_t budget_;
+  bool stopped_ = false;
+};
+
+}  // namespace muster::data

@@ -1,0 +1,244 @@
+// A folder of images with a class per folder as rows: files are packed as they are.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "data/pack/file_tree.h"
+#include "data/pack/input.h"
+
+namespace muster::data {
+namespace {
+
+/// A split's share of the tree: a run of its files with their labels.
+struct ImageSplit {
+  std::string name;
+  std::shared_ptr<const FileTree> tree;
+  std::vector<std::uint32_t> files;         ///< indices into tree->files
+  std::vector<std::int64_t> folder_labels;  ///< by folder of the tree
+  InputOptions options;
+};
+
+class ImageReader final : public RowReader {
+ public:
+  explicit ImageReader(const ImageSplit& split) : split_(split) {}
+
+  Status Read(const Chunk& chunk, std::uint32_t index, RowColumns& columns) override {
+    const FileTree::File& file = FileAt(chunk, index);
+    MUSTER_TRY(EnterFolder(file.folder));
+    auto size = Append(file, columns);
+    if (!size) {
+      columns.Drop();
+      return std::move(size).error();
+    }
+    const FileTree& tree = *split_.tree;
+    columns.Add(*size, tree.NameOf(file), split_.folder_labels[file.folder], tree.PathOf(file));
+    return Ok();
+  }
+  std::string NameOf(const Chunk& chunk, std::uint32_t index) const override {
+    return split_.tree->root + "/" + split_.tree->PathOf(FileAt(chunk, index));
+  }
+
+ private:
+  const FileTree::File& FileAt(const Chunk& chunk, std::uint32_t index) const {
+    return split_.tree->files[split_.files[chunk.first + index]];
+  }
+
+  Status EnterFolder(std::uint32_t folder) {
+    if (open_folder_ == folder) return Ok();
+    folder_fd_ = MUSTER_TRY(OpenFolder(*split_.tree, folder));
+    open_folder_ = folder;
+    return Ok();
+  }
+
+  Result<std::size_t> Append(const FileTree::File& file, RowColumns& columns) {
+    const std::string name(split_.tree->NameOf(file));
+    const Fd fd(
+        ::openat(folder_fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!fd.valid() && errno == ELOOP) {
+      return Error(Code::kInvalid, "is a symbolic link, and links are not followed",
+                   "put the file itself there, or leave it out with --on-error skip");
+    }
+    if (!fd.valid()) return ErrnoError("cannot be opened", errno);
+    struct stat info{};
+    if (::fstat(fd.get(), &info) < 0) return ErrnoError("cannot be read", errno);
+    if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "is not a regular file");
+    if (info.st_size > split_.options.max_file.count) {
+      return Error(Code::kInvalid, fmt::format("has {} bytes, the limit is {}", info.st_size,
+                                               split_.options.max_file.count));
+    }
+    const MutableByteSpan room = columns.Reserve(static_cast<std::size_t>(info.st_size));
+    MUSTER_TRY(ReadWhole(fd.get(), room));
+    MUSTER_TRY(Check(room));
+    return room.size();
+  }
+
+  static Status ReadWhole(int fd, MutableByteSpan room) {
+    while (!room.empty()) {
+      const auto n = ::read(fd, room.data(), room.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return ErrnoError("cannot be read", errno);
+      if (n == 0) return Error(Code::kConflict, "became shorter while it was read");
+      room = room.subspan(static_cast<std::size_t>(n));
+    }
+    return Ok();
+  }
+
+  Status Check(ByteSpan file) {
+    const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, split_.options.max_pixels));
+    if (!split_.options.decode_check) return Ok();
+    const ImageShape shape{header.height, header.width, header.channels};
+    pixels_.resize(shape.bytes());
+    return DecodeImage(file, shape, pixels_);
+  }
+
+  const ImageSplit& split_;
+  Fd folder_fd_;
+  std::optional<std::uint32_t> open_folder_;
+  std::vector<std::uint8_t> pixels_;
+};
+
+class ImageSource final : public RowSource {
+ public:
+  explicit ImageSource(ImageSplit split) : split_(std::move(split)) {}
+  const std::string& split() const override { return split_.name; }
+  std::uint64_t rows() const override { return split_.files.size(); }
+  std::unique_ptr<RowReader> NewReader() const override {
+    return std::make_unique<ImageReader>(split_);
+  }
+  Result<bool> Claim(Chunk& chunk) override {
+    chunk.number = next_.fetch_add(1, std::memory_order_relaxed);
+    chunk.first = chunk.number * kBatchRows;
+    if (chunk.first >= rows()) return false;
+    chunk.rows =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(kBatchRows, rows() - chunk.first));
+    return true;
+  }
+
+ private:
+  ImageSplit split_;
+  std::atomic<std::uint64_t> next_ = 0;
+};
+
+/// HF's names for splits, by what people call the folders.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSplitNames{{
+    {"train", "train"},
+    {"training", "train"},
+    {"test", "test"},
+    {"testing", "test"},
+    {"eval", "test"},
+    {"evaluation", "test"},
+    {"val", "validation"},
+    {"valid", "validation"},
+    {"validation", "validation"},
+}};
+constexpr std::array<std::string_view, 3> kSplitOrder{"train", "validation", "test"};
+
+std::string_view SplitOf(std::string_view folder) {
+  for (const auto& [name, split] : kSplitNames) {
+    if (folder == name) return split;
+  }
+  return {};
+}
+
+std::string_view Component(std::string_view path, int which) {
+  for (; which > 0; --which) {
+    const auto slash = path.find('/');
+    path = slash == std::string_view::npos ? std::string_view() : path.substr(slash + 1);
+  }
+  return path.substr(0, path.find('/'));
+}
+
+/// Every image lies below a folder that is named like a split.
+bool HasSplitFolders(const FileTree& tree) {
+  return std::ranges::all_of(tree.files, [&](const FileTree::File& file) {
+    return !SplitOf(Component(tree.folders[file.folder].path, 0)).empty();
+  });
+}
+
+Error NoClassFolder(const FileTree& tree, const FileTree::File& file) {
+  return Error(Code::kInvalid,
+               fmt::format("{}/{} is in no class folder", tree.root, tree.PathOf(file)),
+               "put each class in a folder of its own: INPUT/cat/1.png or INPUT/train/cat/1.png");
+}
+
+/// The class of every folder that has images; the names sorted.
+Result<std::vector<std::string>> ClassNames(const FileTree& tree, int level) {
+  std::set<std::string_view> names;
+  for (const FileTree::File& file : tree.files) {
+    const std::string_view name = Component(tree.folders[file.folder].path, level);
+    if (name.empty()) return NoClassFolder(tree, file);
+    names.insert(name);
+  }
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
+std::vector<std::int64_t> FolderLabels(const FileTree& tree, int level,
+                                       const std::vector<std::string>& names) {
+  std::map<std::string_view, std::int64_t> numbers;
+  for (const std::string& name : names) {
+    numbers.emplace(name, static_cast<std::int64_t>(numbers.size()));
+  }
+  std::vector<std::int64_t> labels;
+  for (const FileTree::Folder& folder : tree.folders) {
+    const auto found = numbers.find(Component(folder.path, level));
+    labels.push_back(found == numbers.end() ? -1 : found->second);
+  }
+  return labels;
+}
+
+/// The user's order of the class names must have every class of the folder.
+Status CheckNames(const std::vector<std::string>& wanted, const std::vector<std::string>& found) {
+  for (const std::string& name : found) {
+    if (std::ranges::find(wanted, name) != wanted.end()) continue;
+    return Error(Code::kInvalid,
+                 fmt::format("the class folder '{}' is not among the label names", name),
+                 "--labels fixes the order of the classes, so it must list all of them");
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& options) {
+  const auto tree = std::make_shared<const FileTree>(MUSTER_TRY(WalkImages(path)));
+  if (tree->files.empty()) {
+    return Error(Code::kNotFound, fmt::format("no images below {}", path),
+                 "expected a folder per class: INPUT/cat/1.png");
+  }
+  const bool with_splits = HasSplitFolders(*tree);
+  const int level = with_splits ? 1 : 0;
+  PackInput input;
+  input.label_names = MUSTER_TRY(ClassNames(*tree, level));
+  if (!options.label_names.empty()) {
+    MUSTER_TRY(CheckNames(options.label_names, input.label_names));
+    input.label_names = options.label_names;
+  }
+  const std::vector<std::int64_t> labels = FolderLabels(*tree, level, input.label_names);
+  std::map<std::string_view, std::vector<std::uint32_t>> splits;
+  for (std::uint32_t i = 0; i < tree->files.size(); ++i) {
+    const std::string& folder = tree->folders[tree->files[i].folder].path;
+    splits[with_splits ? SplitOf(Component(folder, 0)) : "train"].push_back(i);
+  }
+  for (const std::string_view name : kSplitOrder) {
+    const auto found = splits.find(name);
+    if (found == splits.end()) continue;
+    input.splits.push_back(std::make_unique<ImageSource>(
+        ImageSplit{std::string(name), tree, std::move(found->second), labels, options}));
+  }
+  if (tree->ignored > 0) {
+    input.notes.push_back(fmt::format("ignored {} files that are not named like images, e.g. {}",
+                                      tree->ignored, tree->first_ignored));
+  }
+  return input;
+}
+
+}  // namespace muster::data

@@ -1,0 +1,29 @@
+#include "data/pack/input.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+namespace muster::data {
+
+Result<PackInput> OpenInput(const std::string& path, const InputOptions& options) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) < 0) return ErrnoError("open " + path, errno);
+  if (!S_ISDIR(info.st_mode)) {
+    return Error(Code::kInvalid, path + " is not a folder",
+                 "give the folder that holds the idx files or the class folders");
+  }
+  switch (options.format) {
+    case InputFormat::kIdx:
+      return OpenIdxFolder(path, options);
+    case InputFormat::kImages:
+      return OpenImageFolder(path, options);
+    case InputFormat::kAuto:
+      break;
+  }
+  return MUSTER_TRY(HasIdxFiles(path)) ? OpenIdxFolder(path, options)
+                                       : OpenImageFolder(path, options);
+}
+
+}  // namespace muster::data

@@ -1,0 +1,103 @@
+#include "data/pack/output_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/durable.h"
+#include "base/log.h"
+
+namespace muster::data {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDatasetFiles{"dataset_dict.json", "state.json",
+                                                        "dataset_info.json"};
+
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+Status MakeParents(FileSystem& files, const std::string& path) {
+  const std::string parent = ParentOf(path);
+  if (parent == "." || parent == "/" || files.Exists(parent)) return Ok();
+  MUSTER_TRY(MakeParents(files, parent));
+  return files.MakeDirectory(parent, 0755);
+}
+
+Result<Fd> Lock(const std::string& folder) {
+  Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return ErrnoError("open " + folder, errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  if (errno != EWOULDBLOCK) return ErrnoError("lock " + folder, errno);
+  return Error(Code::kConflict, fmt::format("another pack is writing {}", folder),
+               "wait for it, or choose another output folder");
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(FileSystem& files, std::string place, const Options& options)
+    : files_(files),
+      place_(std::move(place)),
+      building_(ParentOf(place_) + "/." + NameOf(place_) + ".muster-part"),
+      options_(options) {}
+
+OutputFolder::~OutputFolder() {
+  if (!owned_) return;
+  const Status removed = files_.RemoveAll(building_);
+  if (!removed) {
+    log::Warn("unfinished output stays behind",
+              {{"path", building_}, {"error", removed.error().message()}});
+  }
+}
+
+Status OutputFolder::CheckPlace() const {
+  if (!files_.Exists(place_)) return Ok();
+  if (!options_.replace) {
+    return Error(Code::kAlreadyExists, place_ + " exists already, and nothing was changed",
+                 "choose another folder, or give --replace to exchange it at the end");
+  }
+  const auto names = files_.List(place_);
+  if (!names) return names.error();
+  if (names->empty()) return Ok();
+  for (const std::string_view name : kDatasetFiles) {
+    if (files_.Exists(fmt::format("{}/{}", place_, name))) return Ok();
+  }
+  return Error(Code::kPrecondition,
+               place_ + " is not a dataset, so it is not replaced, and nothing was changed",
+               "choose another folder, or remove it yourself");
+}
+
+Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
+                                                          const std::string& place,
+                                                          const Options& options) {
+  std::unique_ptr<OutputFolder> folder(new OutputFolder(files, WithoutSlashes(place), options));
+  MUSTER_TRY(folder->CheckPlace());
+  MUSTER_TRY(MakeParents(files, folder->place_));
+  if (files.Exists(folder->building_)) {
+    // Left by a process that was killed, unless somebody still holds it.
+    const Fd lock = MUSTER_TRY(Lock(folder->building_));
+    MUSTER_TRY(files.RemoveAll(folder->building_));
+  }
+  MUSTER_TRY(files.MakeDirectory(folder->building_, 0755));
+  folder->owned_ = true;
+  folder->lock_ = MUSTER_TRY(Lock(folder->building_));
+  return folder;
+}
+
+Status OutputFolder::Commit() {
+  if (options_.durable) MUSTER_TRY(files_.SyncDirectory(building_));
+  MUSTER_TRY(CheckPlace());
+  if (files_.Exists(place_)) {
+    MUSTER_TRY(files_.Exchange(building_, place_));  // building_ now names the old one
+  } else {
+    MUSTER_TRY(files_.Rename(building_, place_));
+    owned_ = false;
+  }
+  return options_.durable ? files_.SyncDirectory(ParentOf(place_)) : Ok();
+}
+
+}  // namespace muster::data

@@ -1,0 +1,254 @@
+// muster data ls DIR: what a dataset holds. With --rows, the rows themselves as JSON lines.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/verb.h"
+#include "data/layout/split_folder.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using data::arrow::ArrayView;
+using data::arrow::Field;
+using data::arrow::TypeId;
+
+struct Arguments {
+  std::string folder;
+  std::string split;
+  std::string rows;
+};
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string TypeText(const Field& field);
+
+std::string StructText(const Field& field) {
+  std::string text = "struct<";
+  for (std::size_t i = 0; i < field.children.size(); ++i) {
+    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", field.children[i].name,
+                        TypeText(field.children[i]));
+  }
+  return text + ">";
+}
+
+std::string TypeText(const Field& field) {
+  switch (field.type) {
+    case TypeId::kNull:
+      return "null";
+    case TypeId::kInt:
+      return fmt::format("{}int{}", field.is_signed ? "" : "u", field.bit_width);
+    case TypeId::kFloat:
+      return fmt::format("float{}", field.bit_width);
+    case TypeId::kBool:
+      return "bool";
+    case TypeId::kBinary:
+    case TypeId::kLargeBinary:
+      return "binary";
+    case TypeId::kUtf8:
+    case TypeId::kLargeUtf8:
+      return "string";
+    case TypeId::kFixedSizeBinary:
+      return fmt::format("binary[{}]", field.fixed_size);
+    case TypeId::kList:
+    case TypeId::kLargeList:
+      return fmt::format("list<{}>", TypeText(field.children[0]));
+    case TypeId::kFixedSizeList:
+      return fmt::format("list<{}>[{}]", TypeText(field.children[0]), field.fixed_size);
+    case TypeId::kStruct:
+      return StructText(field);
+  }
+  return "?";
+}
+
+/// Bytes are shown as their length and CRC-32, enough to compare with.
+Json BytesJson(ByteSpan bytes) {
+  const auto crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  return {{"bytes", bytes.size()}, {"crc32", crc}};
+}
+
+Json ValueJson(const ArrayView& array, std::int64_t row) {
+  if (array.IsNull(row)) return nullptr;
+  switch (array.field->type) {
+    case TypeId::kNull:
+      return nullptr;
+    case TypeId::kInt:
+      if (!array.field->is_signed) return static_cast<std::uint64_t>(array.Integer(row));
+      return array.Integer(row);
+    case TypeId::kFloat:
+      if (array.field->bit_width == 16) return nullptr;
+      return array.Number(row);
+    case TypeId::kBool:
+      return array.Integer(row) != 0;
+    case TypeId::kBinary:
+    case TypeId::kLargeBinary:
+    case TypeId::kFixedSizeBinary:
+      return BytesJson(array.Bytes(row));
+    case TypeId::kUtf8:
+    case TypeId::kLargeUtf8:
+      return AsText(array.Bytes(row));
+    case TypeId::kList:
+    case TypeId::kLargeList:
+    case TypeId::kFixedSizeList: {
+      Json items = Json::array();
+      const auto [begin, end] = array.Items(row);
+      for (std::int64_t i = begin; i < end; ++i) items.push_back(ValueJson(array.children[0], i));
+      return items;
+    }
+    case TypeId::kStruct: {
+      Json object = Json::object();
+      for (const ArrayView& child : array.children)
+        object[child.field->name] = ValueJson(child, row);
+      return object;
+    }
+  }
+  return nullptr;
+}
+
+struct RowRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+/// "5" is the first five rows, "10:20" the ten from row 10.
+Result<RowRange> ParseRange(const std::string& text) {
+  RowRange range;
+  const char* const end = text.data() + text.size();
+  const auto colon = text.find(':');
+  const char* first_end = text.data();
+  if (colon != std::string::npos) {
+    const auto first = std::from_chars(text.data(), text.data() + colon, range.begin);
+    if (first.ec != std::errc() || first.ptr != text.data() + colon) first_end = nullptr;
+    if (first_end != nullptr) first_end = first.ptr + 1;
+  }
+  const auto second = std::from_chars(first_end == nullptr ? end : first_end, end, range.end);
+  if (first_end == nullptr || second.ec != std::errc() || second.ptr != end) {
+    return Error(Code::kInvalid, fmt::format("--rows '{}' is no range", text),
+                 "write 5 for the first five rows, or 10:20");
+  }
+  return range;
+}
+
+Status EmitRows(const data::SplitFolder& split, const RowRange& range,
+                const std::function<Status(Json)>& emit) {
+  std::uint64_t first = 0;  // global number of the batch's first row
+  for (std::size_t shard = 0; shard < split.shards().size(); ++shard) {
+    for (const data::BatchEntry& entry : split.shards()[shard].batches) {
+      const std::uint64_t end = first + entry.frame.rows;
+      if (end > range.begin && first < range.end) {
+        const ByteSpan file = MUSTER_TRY(split.Bytes(shard));
+        const auto batch = MUSTER_TRY(
+            Within(split.NameOf(shard), data::arrow::ReadBatch(file, entry.frame, split.schema())));
+        for (std::uint64_t row = std::max(first, range.begin); row < std::min(end, range.end);
+             ++row) {
+          Json object = {{"row", row}};
+          if (!split.place().name.empty()) object["split"] = split.place().name;
+          for (const ArrayView& column : batch.columns) {
+            object[column.field->name] = ValueJson(column, static_cast<std::int64_t>(row - first));
+          }
+          MUSTER_TRY(emit(std::move(object)));
+        }
+      }
+      first = end;
+    }
+  }
+  return Ok();
+}
+
+Json SplitJson(const data::SplitFolder& split) {
+  Json shards = Json::array(), columns = Json::object();
+  std::uint64_t rows = 0, bytes = 0;
+  for (const data::ShardEntry& shard : split.shards()) {
+    shards.push_back({{"name", shard.name},
+                      {"rows", shard.rows},
+                      {"bytes", shard.bytes},
+                      {"batches", shard.batches.size()}});
+    rows += shard.rows;
+    bytes += shard.bytes;
+  }
+  for (const Field& field : split.schema().fields) columns[field.name] = TypeText(field);
+  return {{"split", split.place().name},
+          {"folder", split.place().folder},
+          {"rows", rows},
+          {"bytes", bytes},
+          {"shards", shards},
+          {"columns", columns},
+          {"label_names", split.features().label_names},
+          {"id", split.id().Hex()},
+          {"checksums", split.has_manifest()}};
+}
+
+std::string SplitText(const Json& split) {
+  std::string text = fmt::format(
+      "{:<12}{:>10} rows  {:>3} {}  {:>10}  {}  {}\n",
+      split["split"].get<std::string>().empty() ? "-" : split["split"].get<std::string>(),
+      split["rows"].get<std::uint64_t>(), split["shards"].size(),
+      split["shards"].size() == 1 ? "shard " : "shards",
+      FormatBytes({split["bytes"].get<std::int64_t>()}), split["id"].get<std::string>(),
+      split["checksums"].get<bool>() ? "checksums" : "no checksums");
+  for (const auto& [name, type] : split["columns"].items()) {
+    text += fmt::format("  {}: {}\n", name, type.get<std::string>());
+  }
+  const auto names = split["label_names"].get<std::vector<std::string>>();
+  if (!names.empty())
+    text += fmt::format("  {} classes: {}\n", names.size(), fmt::join(names, ", "));
+  return text;
+}
+
+Result<int> List(const Arguments& arguments, bool json) {
+  std::optional<RowRange> range;
+  if (!arguments.rows.empty()) range = MUSTER_TRY(ParseRange(arguments.rows));
+  Json splits = Json::array(), rows = Json::array();
+  const auto emit = [&](Json row) -> Status {
+    if (!json) return Print(Dump(row));
+    rows.push_back(std::move(row));
+    return Ok();
+  };
+  bool found = false;
+  for (const data::SplitPlace& place : MUSTER_TRY(data::FindSplits(arguments.folder))) {
+    if (!arguments.split.empty() && place.name != arguments.split) continue;
+    found = true;
+    const auto split = MUSTER_TRY(data::SplitFolder::Open(place));
+    if (range) {
+      MUSTER_TRY(EmitRows(*split, *range, emit));
+    } else {
+      splits.push_back(SplitJson(*split));
+    }
+  }
+  if (!found) {
+    return Error(Code::kNotFound,
+                 fmt::format("{} has no split '{}'", arguments.folder, arguments.split));
+  }
+  if (json) {
+    const std::string key = range ? "rows" : "splits";
+    MUSTER_TRY(Print(Dump({{"dataset", arguments.folder}, {key, range ? rows : splits}})));
+    return 0;
+  }
+  for (const Json& split : splits) MUSTER_TRY(Print(SplitText(split)));
+  return 0;
+}
+
+}  // namespace
+
+void AddDataLs(CLI::App& parent, Invocation& invocation) {
+  CLI::App* app =
+      AddSubcommand(parent, "ls", "Splits, rows, shards, columns and id of a dataset", invocation);
+  auto arguments = std::make_shared<Arguments>();
+  app->add_option("DIR", arguments->folder, "A dataset folder, ours or Hugging Face's")->required();
+  app->add_option("--split", arguments->split, "Only this split");
+  app->add_option("--rows", arguments->rows, "Print rows as JSON lines: 5 or 10:20");
+  app->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return List(*arguments, invocation.json); };
+  });
+}
+
+}  // namespace muster::cli

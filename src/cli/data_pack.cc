@@ -1,0 +1,212 @@
+// muster data pack INPUT OUT: images into an HF-layout dataset with checksums.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/clock.h"
+#include "cli/data_progress.h"
+#include "cli/verb.h"
+#include "data/pack/input.h"
+#include "data/pack/packer.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string input;
+  std::string out;
+  std::string format = "auto";
+  std::string on_error = "stop";
+  std::string check = "header";
+  std::string shard_size = "1GB";
+  std::string max_file = "256MiB";
+  std::string labels_file;
+  std::vector<std::string> labels;
+  std::uint64_t max_pixels = data::kMaxPixels;
+  unsigned threads = 0;
+  bool replace = false;
+  bool no_fsync = false;
+};
+
+unsigned CoresOrOne() { return std::clamp(std::thread::hardware_concurrency(), 1u, 64u); }
+
+/// One name a line; a last empty line is no name.
+Result<std::vector<std::string>> ReadLabels(const std::string& path) {
+  const std::string text = MUSTER_TRY(PosixFiles().ReadAll(path, 16_MiB));
+  std::vector<std::string> labels;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    std::string name = text.substr(begin, end - begin);
+    if (name.ends_with('\r')) name.pop_back();
+    if (name.empty()) {
+      return Error(Code::kInvalid, fmt::format("{}: line {} is empty", path, labels.size() + 1));
+    }
+    labels.push_back(std::move(name));
+    begin = end + 1;
+  }
+  return labels;
+}
+
+Result<data::InputOptions> InputOptionsOf(const Arguments& arguments) {
+  data::InputOptions options;
+  options.format = arguments.format == "idx"      ? data::InputFormat::kIdx
+                   : arguments.format == "images" ? data::InputFormat::kImages
+                                                  : data::InputFormat::kAuto;
+  options.label_names = arguments.labels;
+  if (!arguments.labels_file.empty()) {
+    options.label_names = MUSTER_TRY(ReadLabels(arguments.labels_file));
+  }
+  auto sorted = options.label_names;
+  std::ranges::sort(sorted);
+  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
+    return Error(Code::kInvalid, fmt::format("the label name '{}' stands twice", *twice));
+  }
+  options.max_pixels = arguments.max_pixels;
+  options.max_file = MUSTER_TRY(Within("--max-file", ParseBytes(arguments.max_file)));
+  if (options.max_file > 1_GiB) {
+    return Error(Code::kInvalid, "--max-file: at most 1GiB, as a batch's offsets have 32 bits");
+  }
+  options.decode_check = arguments.check == "decode";
+  return options;
+}
+
+Json SplitsJson(const data::PackReport& report) {
+  Json splits = Json::array();
+  for (const data::PackedSplit& split : report.splits) {
+    splits.push_back({{"split", split.name},
+                      {"rows", split.rows},
+                      {"shards", split.shards},
+                      {"bytes", split.bytes},
+                      {"id", split.id.Hex()}});
+  }
+  return splits;
+}
+
+Json ReportJson(const Arguments& arguments, const data::PackReport& report, double seconds) {
+  Json skipped = Json::array();
+  for (const data::SkippedRow& row : report.first_skipped) {
+    skipped.push_back({{"image", row.name}, {"reason", row.reason}});
+  }
+  return {{"output", arguments.out},
+          {"rows", report.rows},
+          {"image_bytes", report.image_bytes},
+          {"seconds", seconds},
+          {"images_per_second", static_cast<double>(report.rows) / seconds},
+          {"splits", SplitsJson(report)},
+          {"skipped", report.skipped},
+          {"skipped_images", skipped}};
+}
+
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+}
+
+void PrintSkipped(const data::PackReport& report) {
+  for (const data::SkippedRow& row : report.first_skipped) {
+    fmt::print(stderr, "skipped: {} {}\n", row.name, row.reason);
+  }
+  if (report.skipped > report.first_skipped.size()) {
+    fmt::print(stderr, "skipped: … and {} more\n", report.skipped - report.first_skipped.size());
+  }
+}
+
+std::string ReportText(const Arguments& arguments, const data::PackReport& report, double seconds) {
+  std::string text;
+  for (const data::PackedSplit& split : report.splits) {
+    text += fmt::format("{:<12}{:>10} images  {:>3} {}  {:>10}  {}\n", split.name, split.rows,
+                        split.shards, split.shards == 1 ? "shard " : "shards",
+                        FormatBytes({static_cast<std::int64_t>(split.bytes)}), split.id.Hex());
+  }
+  const double rate = static_cast<double>(report.rows) / seconds;
+  const double megabytes = static_cast<double>(report.image_bytes) / seconds / 1e6;
+  text += fmt::format("packed {} images into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s\n",
+                      report.rows, arguments.out, seconds, rate, megabytes);
+  if (report.skipped > 0) text += fmt::format("left out {} bad images\n", report.skipped);
+  return text;
+}
+
+Result<int> Pack(const Arguments& arguments, bool json) {
+  const Clock& clock = SystemClock();
+  const Instant started = clock.Now();
+  auto input = MUSTER_TRY(data::OpenInput(arguments.input, MUSTER_TRY(InputOptionsOf(arguments))));
+  PrintNotes(input.notes);
+  data::PackOptions options{
+      .threads = arguments.threads == 0 ? CoresOrOne() : arguments.threads,
+      .shard_size = MUSTER_TRY(Within("--shard-size", ParseBytes(arguments.shard_size))),
+      .replace = arguments.replace,
+      .durable = !arguments.no_fsync,
+      .on_error = arguments.on_error == "skip" ? data::OnError::kSkip : data::OnError::kStop};
+  data::PackReport report;
+  {
+    ProgressLine line(clock, StderrProgress());
+    options.on_progress = [&line](const data::PackProgress& done) {
+      line.Update(done.rows, done.all_rows, done.image_bytes);
+    };
+    report = MUSTER_TRY(data::Pack(PosixFiles(), input, arguments.out, options));
+  }
+  const double seconds =
+      std::max(std::chrono::duration<double>(clock.Now() - started).count(), 1e-6);
+  PrintSkipped(report);
+  MUSTER_TRY(Print(json ? ReportJson(arguments, report, seconds)
+                                  .dump(-1, ' ', false, Json::error_handler_t::replace) +
+                              "\n"
+                        : ReportText(arguments, report, seconds)));
+  return 0;
+}
+
+void AddOptions(CLI::App& app, Arguments& arguments) {
+  app.add_option("INPUT", arguments.input,
+                 "Folder of idx files (the MNIST family), or of images with a class per folder")
+      ->required();
+  app.add_option("OUT", arguments.out, "Folder to make")->required();
+  app.add_option("--format", arguments.format, "What INPUT is")
+      ->check(CLI::IsMember({"auto", "idx", "images"}))
+      ->capture_default_str();
+  auto* labels = app.add_option("--labels", arguments.labels,
+                                "Names of the classes in the order of their numbers, a,b,c")
+                     ->delimiter(',');
+  app.add_option("--labels-file", arguments.labels_file, "The same, one name a line")
+      ->excludes(labels);
+  app.add_option("--threads", arguments.threads, "Threads that read and check; 0: one a core")
+      ->check(CLI::Range(0, 256))
+      ->capture_default_str();
+  app.add_option("--on-error", arguments.on_error,
+                 "A broken image: stop, or skip (left out, counted, reported)")
+      ->check(CLI::IsMember({"stop", "skip"}))
+      ->capture_default_str();
+  app.add_option("--check", arguments.check, "header, or decode (every pixel; slower)")
+      ->check(CLI::IsMember({"header", "decode"}))
+      ->capture_default_str();
+  app.add_option("--shard-size", arguments.shard_size, "Cut shards at this size")
+      ->capture_default_str();
+  app.add_option("--max-pixels", arguments.max_pixels, "Refuse larger images")
+      ->capture_default_str();
+  app.add_option("--max-file", arguments.max_file, "Refuse larger image files")
+      ->capture_default_str();
+  app.add_flag("--replace", arguments.replace,
+               "Exchange an existing dataset at OUT, in one step at the end");
+  app.add_flag("--no-fsync", arguments.no_fsync,
+               "Do not wait for the disk: faster, but a power cut may lose the new dataset");
+}
+
+}  // namespace
+
+void AddDataPack(CLI::App& parent, Invocation& invocation) {
+  CLI::App* app =
+      AddSubcommand(parent, "pack",
+                    "Turn images into a dataset that Hugging Face datasets opens too", invocation);
+  auto arguments = std::make_shared<Arguments>();
+  AddOptions(*app, *arguments);
+  app->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return Pack(*arguments, invocation.json); };
+  });
+}
+
+}  // namespace muster::cli

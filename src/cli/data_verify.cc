@@ -1,0 +1,123 @@
+// muster data verify DIR: is every byte what was packed?
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "cli/data_progress.h"
+#include "cli/verb.h"
+#include "data/verify/verify.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using data::Damage;
+using data::VerifyReport;
+
+struct Arguments {
+  std::string folder;
+  std::string split;
+};
+
+Json ReportJson(const VerifyReport& report) {
+  Json damages = Json::array();
+  for (const Damage& damage : report.first) {
+    Json item = {{"file", damage.file}, {"what", damage.what}};
+    if (damage.batch >= 0) item["batch"] = damage.batch;
+    if (damage.row >= 0) item["row"] = damage.row;
+    damages.push_back(item);
+  }
+  return {
+      {"split", report.split},   {"id", report.id.Hex()},     {"checksums", report.has_checksums},
+      {"shards", report.shards}, {"batches", report.batches}, {"rows", report.rows},
+      {"bytes", report.bytes},   {"damages", report.damages}, {"first_damages", damages}};
+}
+
+std::string ReportText(const VerifyReport& report) {
+  std::string text = fmt::format(
+      "{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
+      report.split.empty() ? "-" : report.split, report.rows, report.shards, report.batches,
+      FormatBytes({static_cast<std::int64_t>(report.bytes)}),
+      report.has_checksums ? "all checksums" : "structure only, the set has no checksums",
+      report.damages == 0 ? "ok" : fmt::format("{} DAMAGED", report.damages));
+  for (const Damage& damage : report.first) text += "  " + damage.ToString() + "\n";
+  if (report.damages > report.first.size()) {
+    text += fmt::format("  … and {} more\n", report.damages - report.first.size());
+  }
+  return text;
+}
+
+std::uint64_t BytesOf(const std::vector<data::SplitPlace>& places) {
+  std::uint64_t bytes = 0;
+  for (const data::SplitPlace& place : places) {
+    const auto split = data::SplitFolder::Open(place);
+    if (!split) continue;
+    for (const data::ShardEntry& shard : (*split)->shards()) bytes += shard.bytes;
+  }
+  return bytes;
+}
+
+Result<std::vector<data::SplitPlace>> Places(const Arguments& arguments) {
+  auto places = MUSTER_TRY(data::FindSplits(arguments.folder));
+  if (arguments.split.empty()) return places;
+  std::erase_if(places, [&](const data::SplitPlace& p) { return p.name != arguments.split; });
+  if (!places.empty()) return places;
+  return Error(Code::kNotFound,
+               fmt::format("{} has no split '{}'", arguments.folder, arguments.split));
+}
+
+Result<int> Verify(const Arguments& arguments, bool json) {
+  const auto places = MUSTER_TRY(Places(arguments));
+  std::vector<VerifyReport> reports;
+  {
+    ProgressLine::Options progress = StderrProgress();
+    progress.unit = "bytes";
+    const std::uint64_t all = progress.enabled ? BytesOf(places) : 0;
+    ProgressLine line(SystemClock(), std::move(progress));
+    std::uint64_t done = 0;
+    for (const data::SplitPlace& place : places) {
+      reports.push_back(data::VerifySplit(place, [&](std::uint64_t bytes) {
+        done += bytes;
+        line.Update(std::min(done, all), all, done);
+      }));
+    }
+  }
+  std::uint64_t damages = 0;
+  Json splits = Json::array();
+  std::string text;
+  for (const VerifyReport& report : reports) {
+    damages += report.damages;
+    splits.push_back(ReportJson(report));
+    text += ReportText(report);
+  }
+  const Json document = {{"dataset", arguments.folder},
+                         {"ok", damages == 0},
+                         {"damages", damages},
+                         {"splits", splits}};
+  MUSTER_TRY(
+      Print(json ? document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text));
+  if (damages == 0) return 0;
+  fmt::print(stderr, "muster: {} is damaged in {} places; nothing was changed\n", arguments.folder,
+             damages);
+  fmt::print(stderr, "  pack it again with --replace, or copy the named files again\n");
+  return TraitsOf(Code::kDataLoss).exit_code;
+}
+
+}  // namespace
+
+void AddDataVerify(CLI::App& parent, Invocation& invocation) {
+  CLI::App* app =
+      AddSubcommand(parent, "verify",
+                    "Read a whole dataset and check every digest, CRC, batch and row", invocation);
+  auto arguments = std::make_shared<Arguments>();
+  app->add_option("DIR", arguments->folder, "A dataset folder, ours or Hugging Face's")->required();
+  app->add_option("--split", arguments->split, "Only this split");
+  app->callback([arguments, &invocation] {
+    invocation.action = [arguments, &invocation] { return Verify(*arguments, invocation.json); };
+  });
+}
+
+}  // namespace muster::cli

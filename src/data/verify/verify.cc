@@ -1,0 +1,212 @@
+#include "data/verify/verify.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <optional>
+
+#include "base/fd.h"
+#include "data/decode/image.h"
+#include "data/layout/image_columns.h"
+#include "data/layout/row_index.h"
+
+namespace muster::data {
+namespace {
+
+constexpr std::size_t kMostListed = 100;
+
+class Verifier {
+ public:
+  Verifier(const SplitFolder& split, VerifyReport& report,
+           const std::function<void(std::uint64_t)>& on_bytes)
+      : split_(split), report_(report), on_bytes_(on_bytes) {
+    auto columns = ImageColumns::Find(split.schema(), split.features());
+    if (columns) columns_ = *columns;
+  }
+
+  void Run() {
+    for (std::size_t shard = 0; shard < split_.shards().size(); ++shard) {
+      ++report_.shards;
+      const std::uint64_t before = report_.damages;
+      const std::vector<std::size_t> parts =
+          split_.has_manifest() ? BadParts(shard) : std::vector<std::size_t>();
+      CheckStream(shard);
+      // A part that is bad though all batches are whole: the schema, padding or the end mark.
+      if (report_.damages == before) {
+        for (const std::size_t part : parts) {
+          Add(shard, -1, -1,
+              fmt::format("bytes {} to {} fail their CRC32C", part * kPartBytes,
+                          (part + 1) * kPartBytes - 1));
+        }
+      }
+    }
+  }
+
+ private:
+  void Add(std::size_t shard, std::int64_t batch, std::int64_t row, std::string what) {
+    AddAt(split_.NameOf(shard), batch, row, std::move(what));
+  }
+  void AddAt(std::string file, std::int64_t batch, std::int64_t row, std::string what) {
+    ++report_.damages;
+    if (report_.first.size() >= kMostListed) return;
+    report_.first.push_back({std::move(file), batch, row, std::move(what)});
+  }
+
+  /// Reads the file as a whole; the parts whose CRC is another one.
+  std::vector<std::size_t> BadParts(std::size_t shard) {
+    const ShardEntry& entry = split_.shards()[shard];
+    const std::string path = split_.place().folder + "/" + entry.name;
+    std::vector<std::size_t> bad;
+    const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd.valid()) {
+      Add(shard, -1, -1, ErrnoError("open", errno).message());
+      return bad;
+    }
+    StreamDigest digest;
+    buffer_.resize(kPartBytes);
+    for (std::size_t part = 0; part < entry.part_crcs.size(); ++part) {
+      const std::uint64_t offset = part * kPartBytes;
+      const std::uint64_t want = std::min<std::uint64_t>(kPartBytes, entry.bytes - offset);
+      const auto got = ReadAt(fd.get(), offset, want);
+      if (!got) {
+        Add(shard, -1, -1, got.error().message());
+        return bad;
+      }
+      digest.Add(*got);
+      if (Crc32c(*got) != entry.part_crcs[part]) bad.push_back(part);
+      if (on_bytes_) on_bytes_(got->size());
+    }
+    report_.bytes += entry.bytes;
+    if (bad.empty() && digest.Finish() != entry.digest) {
+      Add(shard, -1, -1, "the digest of the file is another one");
+    }
+    return bad;
+  }
+
+  Result<ByteSpan> ReadAt(int fd, std::uint64_t offset, std::uint64_t want) {
+    std::uint64_t have = 0;
+    while (have < want) {
+      const auto n =
+          ::pread(fd, buffer_.data() + have, want - have, static_cast<off_t>(offset + have));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return ErrnoError(fmt::format("read at byte {}", offset + have), errno);
+      if (n == 0) return Error(Code::kDataLoss, fmt::format("ends at byte {}", offset + have));
+      have += static_cast<std::uint64_t>(n);
+    }
+    return ByteSpan(buffer_).first(want);
+  }
+
+  /// The messages in the file's own order, then each batch against its record.
+  void CheckStream(std::size_t shard) {
+    const auto file = split_.Bytes(shard);
+    if (!file) return Add(shard, -1, -1, file.error().message());
+    if (!split_.has_manifest()) report_.bytes += file->size();
+    const ShardEntry& entry = split_.shards()[shard];
+    auto walker = arrow::StreamWalker::Open(*file);
+    if (!walker) Add(shard, -1, -1, walker.error().message());
+    ByteSpan index;
+    if (split_.has_manifest()) {
+      auto entries = split_.RowIndex(shard);
+      if (entries)
+        index = *entries;
+      else
+        AddAt("_muster/" + entry.name + ".idx", -1, -1, entries.error().message());
+    }
+    std::uint64_t first_row = 0;
+    for (std::size_t b = 0; b < entry.batches.size(); ++b) {
+      CheckBatch(shard, b, *file,
+                 index.empty() ? index : index.subspan(first_row * kRowEntryBytes));
+      first_row += entry.batches[b].frame.rows;
+    }
+    if (walker) CheckWalk(shard, *walker);
+  }
+
+  void CheckWalk(std::size_t shard, arrow::StreamWalker& walker) {
+    const ShardEntry& entry = split_.shards()[shard];
+    for (std::size_t b = 0;; ++b) {
+      const auto frame = walker.Next();
+      const auto batch = static_cast<std::int64_t>(b);
+      if (!frame) return Add(shard, batch, -1, frame.error().message());
+      if (!*frame && b == entry.batches.size()) return;
+      if (!*frame || b >= entry.batches.size() || **frame != entry.batches[b].frame) {
+        return Add(shard, batch, -1, "the stream has other batches than the manifest");
+      }
+    }
+  }
+
+  void CheckBatch(std::size_t shard, std::size_t b, ByteSpan file, ByteSpan index) {
+    ++report_.batches;
+    const BatchEntry& entry = split_.shards()[shard].batches[b];
+    const auto number = static_cast<std::int64_t>(b);
+    report_.rows += entry.frame.rows;
+    const auto batch = arrow::ReadBatch(file, entry.frame, split_.schema());
+    if (!batch) return Add(shard, number, -1, batch.error().message());
+    if (!columns_) return;
+    const arrow::ArrayView& images = columns_->Images(*batch);
+    if (split_.has_manifest()) {
+      if (FrameCrc(file, entry.frame, images) != entry.frame_crc) {
+        Add(shard, number, -1, "offsets, labels or paths fail their CRC32C");
+      }
+      if (!index.empty() &&
+          Crc32c(index.first(entry.frame.rows * kRowEntryBytes)) != entry.index_crc) {
+        Add(shard, number, -1, "its part of the row index fails its CRC32C");
+        index = {};
+      }
+    }
+    const ByteSpan body = file.subspan(entry.frame.body_offset(), entry.frame.body_length);
+    for (std::int64_t row = 0; row < batch->rows; ++row) {
+      if (images.IsNull(row)) continue;
+      const Status checked = CheckRow(images.Bytes(row), body, index, row);
+      if (!checked) Add(shard, number, row, checked.error().message());
+    }
+  }
+
+  static Status CheckRow(ByteSpan image, ByteSpan body, ByteSpan index, std::int64_t row) {
+    if (!index.empty()) {
+      const RowEntry entry = LoadRowEntry(index, static_cast<std::uint64_t>(row));
+      const auto offset = static_cast<std::uint64_t>(image.data() - body.data());
+      if (entry.offset != offset || entry.length != image.size()) {
+        return Error(Code::kDataLoss, "the row index points somewhere else");
+      }
+      if (Crc32c(image) != entry.crc) return Error(Code::kDataLoss, "the image fails its CRC32C");
+    }
+    const auto header = ReadImageHeader(image);
+    if (!header) return Error(header.error()).Within("the image");
+    return Ok();
+  }
+
+  const SplitFolder& split_;
+  VerifyReport& report_;
+  const std::function<void(std::uint64_t)>& on_bytes_;
+  std::optional<ImageColumns> columns_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+std::string Damage::ToString() const {
+  std::string text = file;
+  if (batch >= 0) text += fmt::format(", batch {}", batch);
+  if (row >= 0) text += fmt::format(", row {}", row);
+  return text + ": " + what;
+}
+
+VerifyReport VerifySplit(const SplitPlace& place,
+                         const std::function<void(std::uint64_t)>& on_bytes) {
+  VerifyReport report{.split = place.name};
+  const auto split = SplitFolder::Open(place);
+  if (!split) {
+    report.damages = 1;
+    report.first.push_back({place.folder, -1, -1, split.error().message()});
+    return report;
+  }
+  report.id = (*split)->id();
+  report.has_checksums = (*split)->has_manifest();
+  Verifier(**split, report, on_bytes).Run();
+  return report;
+}
+
+}  // namespace muster::data

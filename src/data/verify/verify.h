@@ -1,0 +1,44 @@
+#pragma once
+// Reads all of a split and holds it against everything that is recorded: part CRCs and the digest
+// of each shard, the frames, each batch's CRC, each row's CRC, the row index, and what a reader
+// would refuse. Goes on behind the first damage, so that the report counts all of it and names the
+// first places by file, batch and row. Without a manifest the structure and the images' headers are
+// checked. One thread; reads with read(2) first, then through the map.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "data/dataset_id.h"
+#include "data/layout/split_folder.h"
+
+namespace muster::data {
+
+struct Damage {
+  std::string file;
+  std::int64_t batch = -1;  ///< −1: not in a batch
+  std::int64_t row = -1;    ///< in the batch; −1: not one row's
+  std::string what;
+  /// "train/data-00000-of-00001.arrow, batch 3, row 17: …".
+  std::string ToString() const;
+};
+
+struct VerifyReport {
+  std::string split;
+  DatasetId id;
+  bool has_checksums = false;
+  std::uint64_t shards = 0;
+  std::uint64_t batches = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t damages = 0;
+  std::vector<Damage> first;  ///< at most 100
+};
+
+/// `on_bytes` gets the number of bytes that were read since the last call.
+VerifyReport VerifySplit(const SplitPlace& place,
+                         const std::function<void(std::uint64_t)>& on_bytes = {});
+
+}  // namespace muster::data

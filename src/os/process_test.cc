@@ -116,7 +116,10 @@ TEST(Spawn, ResetsIgnoredAndBlockedSignals) {
   ::sigaction(SIGPIPE, &before, nullptr);
   const ProcessSignals signals = *ParseProcessSignals(status);
   EXPECT_EQ(signals.blocked, 0u);
-  EXPECT_EQ(signals.ignored, 0u);
+  // sigaction refuses glibc's own 32 and 33, which a parent using posix_spawn, as make does, leaves
+  // ignored; no program can be the worse for it.
+  constexpr std::uint64_t kGlibcOwn = std::uint64_t{3} << 31;
+  EXPECT_EQ(signals.ignored & ~kGlibcOwn, 0u);
 }
 
 TEST(Spawn, SaysWhyAProgramCannotStart) {

@@ -89,7 +89,12 @@ struct Manifest {
 
 /// DataLoss when malformed, Precondition when of a newer version; the message names the field.
 Result<Manifest> ParseManifest(std::string_view json);
-std::string WriteManifest(const Manifest& manifest);
+/// Invalid when a text is not UTF-8 or `config_json` is no object.
+Result<std::string> WriteManifest(const Manifest& manifest);
+
+/// Precondition, naming a tensor, unless the slices of all files together hold every element of
+/// every tensor of every group exactly once.
+Status RequireComplete(const Manifest& manifest);
 
 /// Invalid when entries overlap, repeat, leave the space, or a length is not its shape's product.
 Status Validate(const FlatIndex& index);

@@ -34,6 +34,12 @@ Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::s
 /// NotFound with a hint otherwise.
 Result<std::string> ResolveCheckpoint(FileSystem& files, const std::string& path);
 
+struct VerifyReport {
+  std::uint64_t bytes = 0;  ///< read
+  std::vector<std::string>
+      damage;  ///< a sentence each: file, byte range, tensors; empty: all is well
+};
+
 class Checkpoint {
  public:
   /// Reads and validates manifest.json and that every file has its size; no data yet. DataLoss when
@@ -54,8 +60,9 @@ class Checkpoint {
   /// The whole tensor.
   Status ReadTensor(std::string_view group, std::string_view name, MutableByteSpan out);
 
-  /// Reads everything once and holds every block against its CRC; returns the bytes read.
-  Result<std::uint64_t> Verify();
+  /// Reads everything once and holds every block against its CRC. An error only when reading itself
+  /// is impossible.
+  Result<VerifyReport> Verify();
 
  private:
   struct State;

@@ -1,0 +1,36 @@
+#include "train/checkpoint/tensors.h"
+
+#include <algorithm>
+
+#include "train/checkpoint/crc32c.h"
+
+namespace muster::checkpoint {
+
+std::vector<TensorRef> TensorsOf(const Manifest& manifest, Scope scope) {
+  std::vector<TensorRef> tensors;
+  for (const Group& group : manifest.index.groups) {
+    if (scope == Scope::kParams && group.name != kParamGroup) continue;
+    for (const IndexEntry& entry : manifest.index.entries)
+      tensors.push_back({.group = group.name, .dtype = group.dtype, .entry = &entry});
+  }
+  std::ranges::sort(tensors, [](const TensorRef& a, const TensorRef& b) {
+    return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
+  });
+  return tensors;
+}
+
+Status ForEachPiece(Checkpoint& checkpoint, const TensorRef& tensor,
+                    const std::function<Status(ByteSpan)>& piece) {
+  const std::uint64_t size = SizeOf(tensor.dtype);
+  const std::uint64_t most = kBlockBytes / size;
+  std::vector<std::byte> buffer(std::min(most, tensor.entry->length) * size);
+  for (std::uint64_t at = 0; at < tensor.entry->length; at += most) {
+    const std::uint64_t n = std::min(most, tensor.entry->length - at);
+    const MutableByteSpan part = std::span(buffer).first(n * size);
+    MUSTER_TRY(checkpoint.Read(tensor.group, tensor.entry->name, at, part));
+    MUSTER_TRY(piece(part));
+  }
+  return Ok();
+}
+
+}  // namespace muster::checkpoint

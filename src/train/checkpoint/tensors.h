@@ -1,0 +1,26 @@
+#pragma once
+// The tensors of a checkpoint in the order of its digest, and walking one of them in bounded
+// pieces.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "train/checkpoint/digest.h"
+
+namespace muster::checkpoint {
+
+struct TensorRef {
+  std::string group;
+  DType dtype = DType::kF32;
+  const IndexEntry* entry = nullptr;  ///< lives in the manifest
+};
+
+/// Groups in byte order of their names, tensors in byte order of theirs.
+std::vector<TensorRef> TensorsOf(const Manifest& manifest, Scope scope);
+
+/// Hands the tensor's bytes on in pieces of at most 4 MiB.
+Status ForEachPiece(Checkpoint& checkpoint, const TensorRef& tensor,
+                    const std::function<Status(ByteSpan)>& piece);
+
+}  // namespace muster::checkpoint

@@ -138,6 +138,7 @@ TEST(Manifest, RefusesEveryFieldOfAnotherKind) {
     for (const auto& other : foreign) {
       const bool fits =
           other.type_name() == value.type_name() &&
+          other.is_number() == other.is_number_unsigned() &&
           (key == "random_key" || key == "generation" || key == "optimizer_step" ||
            key == "model" || key == "loader_state" || key == "created_utc" || key == "config");
       auto changed = good;

@@ -86,7 +86,8 @@ std::uint64_t CheckFolder(const std::string& folder) {
   for (const CheckpointInfo& info : *all) {
     auto checkpoint = Checkpoint::Open(PosixFiles(), info.path);
     EXPECT_TRUE(checkpoint) << checkpoint.error().message();
-    if (checkpoint) EXPECT_EQ(Sample(info.step, 16).Compare(*checkpoint), "") << info.path;
+    if (!checkpoint) continue;
+    EXPECT_EQ(Sample(info.step, 16).Compare(*checkpoint), "") << info.path;
   }
   const auto latest = PosixFiles().ReadAll(folder + "/latest", 64_KiB);
   if (latest) {

@@ -1,12 +1,15 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "cli/verb.h"
+#include "spec/near_miss.h"
 
 namespace muster::cli {
 namespace {
@@ -54,6 +57,61 @@ std::vector<std::string> RewriteHelp(std::vector<std::string> words) {
   return words;
 }
 
+/// Known before parsing, so that usage errors are JSON too. What follows `--` is another program's.
+bool WantsJson(const std::vector<std::string>& words) {
+  const auto end = std::ranges::find(words, "--");
+  return std::find(words.begin(), end, "--json") != end;
+}
+
+std::vector<std::string_view> VerbsOf(const CLI::App& app) {
+  std::vector<std::string_view> names;
+  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+/// Of an unknown or missing verb CLI11 says only that a subcommand is required.
+Status CheckVerbs(const CLI::App& root, const std::vector<std::string>& words) {
+  const CLI::App* app = &root;
+  std::string path = "muster";
+  for (auto word = words.begin(); !VerbsOf(*app).empty(); ++word) {
+    const std::vector<std::string_view> verbs = VerbsOf(*app);
+    if (word == words.end()) {
+      return Error(Code::kInvalid, path + " needs a verb",
+                   fmt::format("one of {}", fmt::join(verbs, ", ")));
+    }
+    if (word->starts_with("-")) return Ok();
+    if (std::ranges::find(verbs, *word) == verbs.end()) {
+      const auto meant = spec::NearMiss(*word, verbs);
+      return Error(Code::kInvalid, fmt::format("{} has no verb '{}'", path, *word),
+                   meant ? fmt::format("did you mean '{} {}'?", path, *meant)
+                         : fmt::format("it has {}", fmt::join(verbs, ", ")));
+    }
+    app = app->get_subcommand(*word);
+    path += " " + *word;
+  }
+  return Ok();
+}
+
+/// The longest "muster a b" of verbs that the words begin with, for the hint of a usage error.
+std::string HelpFor(const CLI::App& root, const std::vector<std::string>& words) {
+  const CLI::App* app = &root;
+  std::string command = "muster help";
+  for (const std::string& word : words) {
+    const std::vector<std::string_view> verbs = VerbsOf(*app);
+    if (std::ranges::find(verbs, word) == verbs.end()) break;
+    app = app->get_subcommand(word);
+    command += " " + word;
+  }
+  return command;
+}
+
+int Fail(const Error& error, bool json) {
+  PrintError(error, json);
+  return TraitsOf(error.code()).exit_code;
+}
+
 }  // namespace
 
 CLI::App* AddSubcommand(CLI::App& parent, std::string_view name, std::string_view summary,
@@ -76,30 +134,25 @@ Status Print(std::string_view text) {
 }
 
 int Main(int argc, char** argv) {
-  std::vector<std::string> words = RewriteHelp({argv + 1, argv + argc});
-  if (words.empty()) {
-    return Print(kOverview) ? 0 : 1;
-  }
-  Invocation invocation{.program = ProgramPath()};
+  const std::vector<std::string> words = RewriteHelp({argv + 1, argv + argc});
+  if (words.empty()) return Print(kOverview) ? 0 : 1;
+  const bool json = WantsJson(words);
+  Invocation invocation{.json = json, .program = ProgramPath()};
   CLI::App app("Muster runs training jobs to the end, on anyone's machines.", "muster");
   app.set_version_flag("--version", std::string(kVersion));
   app.require_subcommand(1);
   AddVerbs(app, invocation);
-  std::reverse(words.begin(), words.end());  // CLI11 takes the arguments from the back
+  if (const Status known = CheckVerbs(app, words); !known) return Fail(known.error(), json);
   try {
-    app.parse(words);
+    // CLI11 takes the arguments from the back.
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const bool json = std::find(words.begin(), words.end(), "--json") != words.end();
-    PrintError(
-        Error(Code::kInvalid, error.what(), "run 'muster help' for the verbs and their flags"),
-        json);
-    return TraitsOf(Code::kInvalid).exit_code;
+    const std::string hint = fmt::format("run '{}' for the flags", HelpFor(app, words));
+    return Fail(Error(Code::kInvalid, error.what(), hint), json);
   }
   const Result<int> result = invocation.action();
-  if (result) return *result;
-  PrintError(result.error(), invocation.json);
-  return TraitsOf(result.error().code()).exit_code;
+  return result ? *result : Fail(result.error(), invocation.json);
 }
 
 }  // namespace muster::cli

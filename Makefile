@@ -20,7 +20,7 @@ build: ## the programs and libmuster_coll.so, into build/release/bin and lib
 demo: ## pack, train, kill a rank, recover, compare bit by bit, report (SEED=n)
 	@.ci/demo.sh $(if $(SEED),--seed $(SEED))
 
-test: ## everything CI runs (LEG="lint asan" runs only those legs, LEG=list names them)
+test: ## everything CI runs (LEG="checks asan" runs only those legs, LEG=list names them)
 	@.ci/test.py $(LEG)
 
 test-fast: ## the edit loop, at most two minutes: checks, release build, quick tests

@@ -89,6 +89,7 @@ void Shim::ContinueEnding() {
   stopped_.time_ns = NowNs();
   report_stopped_ = true;
   ending_ = Ending::kNo;
+  cgroup_.Renew();
 }
 
 void Shim::ControllerGone() {

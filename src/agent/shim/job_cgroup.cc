@@ -48,16 +48,37 @@ bool JobCgroup::Make(const char* id) {
   const char* root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
   const char* below = std::strcmp(own, "/") == 0 ? "" : own;
   const int n = std::snprintf(path, sizeof(path), "%s%s/muster-%s", root, below, id);
-  if (n < 0 || static_cast<std::size_t>(n) >= sizeof(path)) return false;
-  if (::mkdir(path, 0755) < 0) return false;
-  fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  events_fd = fd < 0 ? -1 : ::openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
-  // Without cgroup.kill a kill races with fork; our own children are then the better way.
-  if (events_fd < 0 || ::faccessat(fd, "cgroup.kill", W_OK, 0) < 0) {
-    Remove();
+  const bool made = n > 0 && static_cast<std::size_t>(n) < sizeof(path) && ::mkdir(path, 0755) == 0;
+  if (!made) path[0] = '\0';
+  return made && MakeLeaf();
+}
+
+bool JobCgroup::MakeLeaf() {
+  const int n = std::snprintf(leaf, sizeof(leaf), "%s/%u", path, ++leaves);
+  if (n < 0 || static_cast<std::size_t>(n) >= sizeof(leaf) || ::mkdir(leaf, 0755) < 0) {
+    leaf[0] = '\0';
     return false;
   }
-  return true;
+  fd = ::open(leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  events_fd = fd < 0 ? -1 : ::openat(fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+  // Without cgroup.kill a kill races with fork; our own children are then the better way.
+  if (events_fd >= 0 && ::faccessat(fd, "cgroup.kill", W_OK, 0) == 0) return true;
+  RemoveLeaf();
+  return false;
+}
+
+void JobCgroup::RemoveLeaf() {
+  if (events_fd >= 0) ::close(events_fd);
+  if (fd >= 0) ::close(fd);
+  events_fd = fd = -1;
+  if (leaf[0] != '\0') ::rmdir(leaf);
+  leaf[0] = '\0';
+}
+
+void JobCgroup::Renew() {
+  if (fd < 0) return;
+  RemoveLeaf();
+  MakeLeaf();
 }
 
 bool JobCgroup::Kill() const {
@@ -77,9 +98,7 @@ bool JobCgroup::Populated() const {
 }
 
 void JobCgroup::Remove() {
-  if (events_fd >= 0) ::close(events_fd);
-  if (fd >= 0) ::close(fd);
-  events_fd = fd = -1;
+  RemoveLeaf();
   if (path[0] != '\0') ::rmdir(path);
   path[0] = '\0';
 }

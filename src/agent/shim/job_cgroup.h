@@ -1,25 +1,37 @@
 #pragma once
-// The cgroup v2 folder that holds the workers of one job, below the shim's own: made once, workers
-// are cloned into it, one write kills all of them and whatever they started. Works where the v2
+// The cgroup v2 folder that holds the workers of one job, below the shim's own: workers are cloned
+// into its leaf, one write kills all of them and whatever they started. Works where the v2
 // hierarchy is writable (pure or hybrid); otherwise `fd` stays −1 and the shim falls back to its
 // own children. Libc only, no malloc.
+//
+// Each leaf is killed once and then replaced: a process that is cloned into a cgroup that was ever
+// killed is killed at birth (Linux up to at least 6.18 compares kill_seq of the parent's cgroup
+// with that of the target).
 
 #include <cstddef>
 
 namespace muster::agent::shim {
 
 struct JobCgroup {
-  int fd = -1;         ///< the folder
-  int events_fd = -1;  ///< cgroup.events: POLLPRI when "populated" changes
-  char path[256] = {};
+  int fd = -1;          ///< the leaf
+  int events_fd = -1;   ///< its cgroup.events: POLLPRI when "populated" changes
+  char path[224] = {};  ///< of the job's folder, above the leaf
+  char leaf[256] = {};
+  unsigned leaves = 0;
 
-  /// Makes `<own cgroup>/muster-<id>`. False when that is not possible here.
+  /// Makes `<own cgroup>/muster-<id>` and a leaf. False when that is not possible here.
   bool Make(const char* id);
-  /// Kills every process in it. False when the kernel lacks cgroup.kill (before 5.14).
+  /// Kills every process in the leaf. False when the kernel refused.
   bool Kill() const;
   bool Populated() const;
-  /// Removes the empty folder.
+  /// After a kill: removes the empty leaf and makes the next. Without one the fd is −1.
+  void Renew();
+  /// Removes everything.
   void Remove();
+
+ private:
+  bool MakeLeaf();
+  void RemoveLeaf();
 };
 
 }  // namespace muster::agent::shim

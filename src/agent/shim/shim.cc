@@ -64,7 +64,7 @@ bool Shim::SetUp(const ShimOptions& options) {
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return false;
   exec_errors_ = static_cast<std::int32_t*>(shared);
-  cgroup_.Make(options.id);
+  if (cgroup_.Make(options.id)) ProbeCgroup();
   return true;
 }
 

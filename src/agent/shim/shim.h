@@ -48,6 +48,7 @@ class Shim {
 
   // shim.cc: the loop and the protocol
   bool SetUp(const ShimOptions& options);
+  void ProbeCgroup();
   void Poll();
   void Dispatch(const pollfd* polled, std::uint32_t count);
   void ReceiveControl();

@@ -16,6 +16,13 @@
 namespace muster::agent::shim {
 namespace {
 
+/// For a sandbox without clone3: the pid cannot be reused before we reap it.
+pid_t ForkWithPidfd(int* pidfd) {
+  const pid_t pid = ::fork();
+  if (pid > 0) *pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
+  return pid;
+}
+
 /// fork with a pidfd, into a cgroup when `cgroup_fd` is one. In the child the value is 0.
 pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
   clone_args args{};
@@ -26,7 +33,8 @@ pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
     args.flags |= CLONE_INTO_CGROUP;
     args.cgroup = static_cast<std::uint64_t>(cgroup_fd);
   }
-  return static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
+  const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
+  return pid < 0 && errno == ENOSYS && cgroup_fd < 0 ? ForkWithPidfd(pidfd) : pid;
 }
 
 /// The child's way from clone to the program. `error` is shared with the shim.
@@ -56,6 +64,20 @@ Worker* Shim::FreeSlot() {
     if (worker.state == Worker::State::kFree && !worker.report_start) return &worker;
   }
   return nullptr;
+}
+
+/// A child that dies at birth, or cannot be born, shows that this cgroup is not for us.
+void Shim::ProbeCgroup() {
+  int pidfd = -1;
+  siginfo_t info{};
+  const pid_t pid = CloneWithPidfd(cgroup_.fd, &pidfd);
+  if (pid == 0) ::_exit(0);
+  if (pid > 0) {
+    ::waitid(P_PIDFD, static_cast<id_t>(pidfd), &info, WEXITED | __WALL);
+    ::close(pidfd);
+    if (info.si_code == CLD_EXITED) return;
+  }
+  cgroup_.Remove();
 }
 
 void Shim::StartZygote(Packet* packet) {

@@ -1,0 +1,251 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "agent/coordinator/plan.h"
+#include "os/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kFailed = 1;
+
+bool Alive(const RankStatus& rank) {
+  return rank.state == RankState::kStarting || rank.state == RankState::kRunning;
+}
+
+bool AnyAlive(const JobState& state) { return std::ranges::any_of(state.ranks, Alive); }
+
+bool AllIn(const JobState& state, RankState wanted) {
+  return std::ranges::all_of(state.ranks,
+                             [&](const RankStatus& rank) { return rank.state == wanted; });
+}
+
+/// One step of the machine; `plan.next` starts as a copy of the state before.
+class Step {
+ public:
+  Step(const JobState& state, Instant now, const Policy& policy) : now_(now), policy_(policy) {
+    plan_.next = state;
+  }
+
+  void Take(const Event& event) {
+    switch (event.kind) {
+      case Event::Kind::kStart:
+        if (state().phase == Phase::kIdle) StartGeneration(RestartKind::kProcesses);
+        break;
+      case Event::Kind::kStarted:
+        Started(event);
+        break;
+      case Event::Kind::kExited:
+        Exited(event);
+        break;
+      case Event::Kind::kTick:
+        Tick();
+        break;
+      case Event::Kind::kStopped:
+        Stopped();
+        break;
+      case Event::Kind::kInterrupt:
+        Interrupt(event.signal);
+        break;
+      case Event::Kind::kShimLost:
+        ShimLost();
+        break;
+      case Event::Kind::kGiveUp:
+        Finish({false, event.ending.code, event.text}, SIGTERM, policy_.grace);
+        break;
+    }
+  }
+
+  Plan Done() { return std::move(plan_); }
+
+ private:
+  JobState& state() { return plan_.next; }
+
+  void Order(Action action) { plan_.actions.push_back(action); }
+
+  void StartGeneration(RestartKind kind) {
+    JobState& s = state();
+    s.generation = Generation(s.generation.value() + 1);
+    for (RankStatus& rank : s.ranks) {
+      // What is durable outlives a generation; all else begins anew.
+      rank = RankStatus{.state = RankState::kStarting, .durable = rank.durable};
+    }
+    if (kind == RestartKind::kExec) s.use_zygote = false;
+    s.phase = Phase::kStarting;
+    s.deadline = now_ + policy_.start_limit;
+    s.next.reset();
+    Order({.kind = Action::Kind::kStartRanks, .generation = s.generation, .restart = kind});
+  }
+
+  RankStatus* Current(const Event& event) {
+    if (event.generation != state().generation) return nullptr;
+    if (event.rank.value() >= state().ranks.size()) return nullptr;
+    return &state().ranks[event.rank.value()];
+  }
+
+  void Started(const Event& event) {
+    RankStatus* rank = Current(event);
+    if (rank == nullptr || rank->state != RankState::kStarting) return;
+    rank->state = RankState::kRunning;
+    const bool starting = std::ranges::any_of(
+        state().ranks, [](const RankStatus& r) { return r.state == RankState::kStarting; });
+    if (state().phase == Phase::kStarting && !starting) state().phase = Phase::kRunning;
+  }
+
+  void Exited(const Event& event) {
+    RankStatus* rank = Current(event);
+    if (rank == nullptr || !Alive(*rank)) return;
+    rank->ending = event.ending;
+    rank->exception = event.text;
+    const bool ours = state().phase == Phase::kStopping || state().phase == Phase::kEnding;
+    if (ours) {
+      rank->state = RankState::kStopped;
+      return;
+    }
+    rank->state = event.ending.ok() ? RankState::kFinished : RankState::kFailed;
+    if (rank->state == RankState::kFailed) {
+      Faulty(event.rank, *rank);
+    } else if (AllIn(state(), RankState::kFinished)) {
+      // What workers left behind in the background goes too.
+      Finish({true, 0, "every rank finished"}, SIGKILL, nanoseconds(0));
+    }
+    if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
+  }
+
+  void Faulty(Rank number, const RankStatus& rank) {
+    JobState& s = state();
+    const bool first = !s.fault || s.fault->generation != s.generation;
+    // Deaths may be reported out of order; the earliest is the cause, the others follow from it.
+    if (first || rank.ending->time < s.fault->ending.time) {
+      s.fault = Fault{number, s.generation, *rank.ending, rank.step, rank.steps, rank.exception};
+    }
+    if (s.phase == Phase::kGathering) return;
+    s.phase = Phase::kGathering;
+    s.deadline = now_ + policy_.gather;
+  }
+
+  void Tick() {
+    JobState& s = state();
+    if (now_ < s.deadline) return;
+    if (s.phase == Phase::kGathering) Pause();
+    if (s.phase != Phase::kStarting) return;
+    for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
+      if (s.ranks[i].state != RankState::kStarting) continue;
+      s.ranks[i].state = RankState::kFailed;
+      s.ranks[i].ending = Ending{.start_error = ESRCH, .time = now_};
+      Faulty(Rank(i), s.ranks[i]);
+    }
+    if (s.phase == Phase::kGathering) Pause();
+  }
+
+  void Pause() {
+    JobState& s = state();
+    CountProgress();
+    Decision decision = PlanRestart(s, now_, policy_);
+    plan_.reason = decision.reason;
+    if (!decision.restart) {
+      Finish(decision.verdict, SIGTERM, Grace());
+      return;
+    }
+    s.next = decision.restart;
+    s.phase = Phase::kStopping;
+    Order({.kind = Action::Kind::kStop, .signal = SIGTERM, .grace = Grace()});
+  }
+
+  /// A program on our library holds nothing that is not in a committed checkpoint, so its survivors
+  /// are killed at once. What a foreign script does on TERM is not ours to cut short.
+  nanoseconds Grace() {
+    const bool all_ours = std::ranges::all_of(
+        state().ranks, [](const RankStatus& rank) { return rank.steps || !Alive(rank); });
+    return all_ours ? nanoseconds(0) : policy_.grace;
+  }
+
+  void CountProgress() {
+    JobState& s = state();
+    std::uint64_t durable = 0;
+    for (const RankStatus& rank : s.ranks) durable = std::max(durable, rank.durable);
+    s.without_progress = durable > s.best_durable ? 0 : s.without_progress + 1;
+    s.best_durable = std::max(durable, s.best_durable);
+  }
+
+  void Stopped() {
+    JobState& s = state();
+    for (RankStatus& rank : s.ranks) {
+      if (Alive(rank)) rank.state = RankState::kStopped;
+    }
+    if (s.phase == Phase::kEnding) {
+      s.phase = Phase::kEnded;
+      Order({.kind = Action::Kind::kEnd});
+      return;
+    }
+    if (s.phase != Phase::kStopping) return;
+    ++s.restarts;
+    s.last_fault = s.fault;
+    const RestartKind kind = *s.next;
+    if (kind == RestartKind::kFull) {
+      s.full_restarts.push_back(now_);
+      s.process_restarts.clear();
+    } else if (kind == RestartKind::kProcesses) {
+      s.process_restarts.push_back(now_);
+    }
+    StartGeneration(kind);
+  }
+
+  void Interrupt(int signal) {
+    JobState& s = state();
+    if (s.phase == Phase::kEnded) return;
+    ++s.interrupts;
+    if (s.phase == Phase::kIdle) {
+      s.verdict = Interrupted(signal);
+      s.phase = Phase::kEnded;
+      Order({.kind = Action::Kind::kEnd});
+      return;
+    }
+    const nanoseconds grace = s.interrupts > 1 ? nanoseconds(0) : policy_.grace;
+    // A terminal's Ctrl-C means stop, and TERM is how a program is told to stop.
+    Finish(Interrupted(signal), signal == SIGINT ? SIGTERM : signal, grace);
+  }
+
+  static Verdict Interrupted(int signal) {
+    return {false, 128 + signal, fmt::format("interrupted by {}", os::SignalName(signal))};
+  }
+
+  void ShimLost() {
+    JobState& s = state();
+    if (s.phase == Phase::kEnded) return;
+    for (RankStatus& rank : s.ranks) {
+      if (Alive(rank)) rank.state = RankState::kStopped;
+    }
+    if (!s.verdict) s.verdict = {false, kFailed, "muster-shim died, and every worker with it"};
+    s.phase = Phase::kEnded;
+    Order({.kind = Action::Kind::kEnd});
+  }
+
+  /// Stops everything for good. The first verdict stands: a run that failed does not become
+  /// "interrupted" because somebody lost patience while it ended.
+  void Finish(Verdict verdict, int signal, nanoseconds grace) {
+    JobState& s = state();
+    if (s.phase == Phase::kEnded) return;
+    if (!s.verdict) s.verdict = std::move(verdict);
+    if (plan_.reason.empty()) plan_.reason = s.verdict->reason;
+    s.phase = Phase::kEnding;
+    s.next.reset();
+    Order({.kind = Action::Kind::kStop, .signal = signal, .grace = grace});
+  }
+
+  const Instant now_;
+  const Policy& policy_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy) {
+  Step step(state, now, policy);
+  step.Take(event);
+  return step.Done();
+}
+
+}  // namespace muster::agent

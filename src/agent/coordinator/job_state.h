@@ -1,0 +1,136 @@
+#pragma once
+// What the coordinator knows about a job, what can happen to it and what it may order. Plain
+// values: plan.h decides over them, the run loop fills them in and carries the orders out.
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/strong_id.h"
+
+namespace muster::agent {
+
+using std::chrono::nanoseconds;
+
+/// What the user allows, from the job's `restart` (HyperPod: jobMaxRetryCount …).
+struct Policy {
+  std::uint32_t process_restarts = 3;  ///< before a full restart
+  std::uint32_t full_restarts = 1;
+  nanoseconds eval_period = std::chrono::hours(6);
+  nanoseconds gather = std::chrono::milliseconds(20);  ///< for further faults of the same cause
+  nanoseconds grace = std::chrono::seconds(30);        ///< TERM to KILL, foreign programs
+  nanoseconds start_limit = std::chrono::seconds(60);  ///< until every worker was started
+  std::uint32_t no_progress_limit = 3;                 ///< generations without a new durable step
+};
+
+enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };
+
+/// How a worker ended, or why it never began.
+struct Ending {
+  int code = 0;
+  int signal = 0;
+  int start_error = 0;       ///< errno of clone or execve: the program never ran
+  bool never_found = false;  ///< the error came from execve: the command itself is at fault
+  Instant time;
+  bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
+};
+
+struct RankStatus {
+  RankState state = RankState::kIdle;
+  bool steps = false;         ///< it publishes steps through the heartbeat in this generation
+  std::uint64_t step = 0;     ///< the last it finished
+  std::uint64_t durable = 0;  ///< the newest in a committed checkpoint
+  std::optional<Ending> ending;
+  std::string exception;  ///< last line of its stderr, when it ended by itself
+};
+
+/// The fault that a generation died of.
+struct Fault {
+  Rank rank;
+  Generation generation;
+  Ending ending;
+  std::uint64_t step = 0;
+  bool steps = false;
+  std::string exception;
+};
+
+enum class Phase {
+  kIdle,
+  kStarting,   ///< a generation's workers are being started
+  kRunning,    ///< all of them run, or have finished
+  kGathering,  ///< a fault was seen; others of the same cause are awaited for a moment
+  kStopping,   ///< survivors are being stopped; then the next generation starts
+  kEnding,     ///< everything is being stopped for good
+  kEnded,
+};
+
+enum class RestartKind {
+  kProcesses,  ///< the workers, from the same zygote
+  kExec,       ///< the workers, without the zygote, which is broken
+  kFull,       ///< shim and zygote too
+};
+
+/// How the run ends.
+struct Verdict {
+  bool succeeded = false;
+  int exit_code = 0;
+  std::string reason;
+};
+
+struct JobState {
+  Phase phase = Phase::kIdle;
+  Generation generation;  ///< 0 before the first
+  std::vector<RankStatus> ranks;
+  bool use_zygote = false;
+
+  Instant deadline;                 ///< of kStarting and kGathering
+  std::optional<Fault> fault;       ///< of this generation
+  std::optional<Fault> last_fault;  ///< of the one before
+  std::optional<RestartKind> next;  ///< kStopping: what comes after
+  std::optional<Verdict> verdict;   ///< kEnding: what it will be
+  int interrupts = 0;
+
+  std::vector<Instant> process_restarts;  ///< within the evaluation period, since the last full one
+  std::vector<Instant> full_restarts;
+  std::uint32_t restarts = 0;  ///< all of them
+  std::uint64_t best_durable = 0;
+  std::uint32_t without_progress = 0;  ///< generations in a row
+};
+
+struct Event {
+  enum class Kind {
+    kStart,
+    kStarted,    ///< rank, generation
+    kExited,     ///< rank, generation, ending (start_error: it never ran)
+    kTick,       ///< time passed
+    kStopped,    ///< nothing of the workers is left
+    kInterrupt,  ///< signal: the user or the system wants the run to end
+    kShimLost,   ///< the parent of all workers died, and they with it
+    kGiveUp,     ///< text, ending.code: an order cannot be carried out, or the time is up
+  };
+  Kind kind = Kind::kTick;
+  Rank rank{};
+  Generation generation{};
+  Ending ending{};
+  std::string text{};  ///< exception line of kExited, reason of kGiveUp
+  int signal = 0;
+  int pid = 0;  ///< kExited, for the record; 0: it never ran
+};
+
+struct Action {
+  enum class Kind {
+    kStartRanks,  ///< of `generation`; after it is on disk
+    kStop,        ///< signal, grace (0: kill at once); answered by kStopped
+    kEnd,         ///< the run is over: verdict
+  };
+  Kind kind = Kind::kEnd;
+  Generation generation{};
+  RestartKind restart = RestartKind::kProcesses;
+  int signal = 0;
+  nanoseconds grace{};
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "agent/coordinator/plan.h"
+#include "os/signals.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kNoRestartLeft = 93;
+
+/// Crashes that come out of the program itself: the same one at the same step will come again.
+bool IsOwnCrash(const Ending& ending) {
+  if (ending.signal == 0) return ending.code != 0;
+  constexpr int kSynchronous[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  return std::ranges::find(kSynchronous, ending.signal) != std::end(kSynchronous);
+}
+
+/// Steps must be known: for a script that publishes none, "the same step" cannot be said.
+bool IsRepetition(const Fault& now, const Fault& before) {
+  return now.steps && before.steps && IsOwnCrash(now.ending) && now.step == before.step &&
+         now.ending.code == before.ending.code && now.ending.signal == before.ending.signal &&
+         now.exception == before.exception;
+}
+
+std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds period) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(times, [&](Instant time) { return now - time < period; }));
+}
+
+std::string Subject(const Fault& fault) {
+  std::string text = fmt::format("rank {} {}", fault.rank.value(), Describe(fault.ending));
+  if (fault.steps) text += fmt::format(" after step {}", fault.step);
+  if (!fault.exception.empty() && IsOwnCrash(fault.ending)) text += ": " + fault.exception;
+  return text;
+}
+
+Decision Fail(int exit_code, std::string reason) {
+  Decision decision;
+  decision.verdict = {false, exit_code, reason};
+  decision.reason = std::move(reason);
+  return decision;
+}
+
+Decision Restart(RestartKind kind, std::string reason) {
+  Decision decision;
+  decision.restart = kind;
+  decision.reason = std::move(reason);
+  return decision;
+}
+
+}  // namespace
+
+std::string Describe(const Ending& ending) {
+  if (ending.start_error != 0) {
+    return fmt::format("could not be started: {}", std::strerror(ending.start_error));
+  }
+  if (ending.signal != 0) return "killed by " + os::SignalName(ending.signal);
+  return fmt::format("ended with exit code {}", ending.code);
+}
+
+int ExitCodeOf(const Ending& ending) {
+  if (ending.start_error != 0) return ending.start_error == ENOENT ? 127 : 126;
+  return ending.signal != 0 ? 128 + ending.signal : ending.code;
+}
+
+Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
+  const Fault& fault = *state.fault;
+  const std::string subject = Subject(fault);
+  const int own_code = ExitCodeOf(fault.ending);
+  if (fault.ending.never_found) {
+    return Fail(own_code, subject + "; starting it again would not help");
+  }
+  const bool zygote_refused =
+      fault.ending.start_error == EBUSY || fault.ending.start_error == ESRCH;
+  if (state.use_zygote && zygote_refused) {
+    return Restart(RestartKind::kExec,
+                   "the fork server cannot copy itself; workers are executed from now on");
+  }
+  if (state.last_fault && IsRepetition(fault, *state.last_fault)) {
+    return Fail(own_code, subject + ", for the second time; it would fail there again");
+  }
+  if (policy.process_restarts == 0 && policy.full_restarts == 0) {
+    return Fail(own_code, subject + "; restarts are off");
+  }
+  if (fault.steps && state.without_progress >= policy.no_progress_limit) {
+    return Fail(kNoRestartLeft,
+                fmt::format("{}; no new durable step in {} generations (the newest is {})", subject,
+                            state.without_progress, state.best_durable));
+  }
+  const auto processes = Recent(state.process_restarts, now, policy.eval_period);
+  if (processes < policy.process_restarts) {
+    return Restart(RestartKind::kProcesses, fmt::format("{}; process restart {} of {}", subject,
+                                                        processes + 1, policy.process_restarts));
+  }
+  const auto fulls = Recent(state.full_restarts, now, policy.eval_period);
+  if (fulls < policy.full_restarts) {
+    return Restart(RestartKind::kFull, fmt::format("{}; full restart {} of {}", subject, fulls + 1,
+                                                   policy.full_restarts));
+  }
+  return Fail(kNoRestartLeft,
+              fmt::format("{}; no restart left ({} used)", subject, state.restarts));
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,42 @@
+#pragma once
+// The coordinator's decisions as pure functions. PlanRestart chooses the rung of the ladder after a
+// fault; Advance is the state machine RUN → PAUSE → stop → COMMIT → RUN around it. Neither reads a
+// clock, starts a process or touches a file; the run loop (run_loop.h) does, order by order, and
+// the simulator will do the same on a virtual clock. The table of cases is plan_test.cc.
+
+#include <string>
+#include <vector>
+
+#include "agent/coordinator/job_state.h"
+
+namespace muster::agent {
+
+/// What to do about a fault, and why, in words for people.
+struct Decision {
+  std::optional<RestartKind> restart;  ///< empty: the job fails with `verdict`
+  Verdict verdict;
+  std::string reason;
+};
+
+/// `state.fault` is set. Rungs: the command cannot run → fail; broken zygote → exec; same exception
+/// at the same step twice → fail; no new durable step for 3 generations → fail (93); process
+/// restarts left → processes; full restarts left → full; else fail (93, or the worker's own code
+/// when restarts are off).
+Decision PlanRestart(const JobState& state, Instant now, const Policy& policy);
+
+struct Plan {
+  JobState next;
+  std::vector<Action> actions;
+  std::string reason;
+};
+
+/// Every event is legal in every phase; one that says nothing new (a stale generation, a second
+/// report) leaves the state as it is.
+Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy);
+
+/// "killed by SIGKILL", "exit code 3", "could not be started: …".
+std::string Describe(const Ending& ending);
+/// 128 + signal, the code itself, 126 or 127 for a command that cannot run.
+int ExitCodeOf(const Ending& ending);
+
+}  // namespace muster::agent

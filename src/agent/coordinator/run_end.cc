@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "agent/coordinator/run_loop.h"
+#include "agent/launch/sweep.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::seconds;
+
+double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
+
+}  // namespace
+
+RunOutcome RunLoop::End() {
+  const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
+  if (shim_lost_) {
+    SweepAfterShim(cgroup_);
+    shim_.reset();
+  } else {
+    LeaveShim();
+  }
+  Drain();
+  RunOutcome outcome;
+  outcome.exit_code = verdict.exit_code;
+  outcome.hung_writer = !logs_->Stop(seconds(1));
+  WriteFaults(true);
+  ReportLosses();
+  board_->Flush();
+  events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
+                            {"exit_code", verdict.exit_code}});
+  outcome.result_json = FormatResult(verdict);
+  const Status written = folder_.Write("result.json", outcome.result_json);
+  TellResult(verdict, written ? "" : written.error().ToString());
+  console_.Flush(seconds(1));
+  return outcome;
+}
+
+std::string RunLoop::FormatResult(const Verdict& verdict) const {
+  using Json = nlohmann::ordered_json;
+  const LostTime lost = accounting_.lost();
+  const auto goodput = accounting_.Goodput();
+  const Json json = {{"format", "muster-result/1"},
+                     {"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
+                     {"exit_code", verdict.exit_code},
+                     {"reason", verdict.reason},
+                     {"run", folder_.path()},
+                     {"ended_ns", clock_.Now().time_since_epoch().count()},
+                     {"ended_utc", FormatUtc(clock_.Wall())},
+                     {"wall_s", ToSeconds(clock_.Now() - begin_)},
+                     {"steps", accounting_.steps()},
+                     {"restarts", state_.restarts},
+                     {"lost",
+                      {{"detect_s", lost.detect_s},
+                       {"stop_s", lost.stop_s},
+                       {"start_s", lost.start_s},
+                       {"replay_s", lost.replay_s}}},
+                     {"goodput", goodput ? Json(*goodput) : Json()}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+void RunLoop::TellResult(const Verdict& verdict, const std::string& result_error) {
+  const LostTime lost = accounting_.lost();
+  const auto goodput = accounting_.Goodput();
+  if (fault_sentence_ && !verdict.succeeded) {
+    console_.Say("muster: " + *fault_sentence_);
+  }
+  if (!verdict.succeeded) {
+    console_.Say(
+        fmt::format("muster: failed: {} (exit code {})", verdict.reason, verdict.exit_code));
+  }
+  console_.Say(fmt::format("muster: {} in {:.1f} s: {} steps, {} {}{}",
+                           verdict.succeeded ? "finished" : "ended",
+                           ToSeconds(clock_.Now() - begin_), accounting_.steps(), state_.restarts,
+                           state_.restarts == 1 ? "restart" : "restarts",
+                           goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : ""));
+  if (lost.Total() > 0) {
+    console_.Say(fmt::format(
+        "muster: lost {:.2f} s: detect {:.2f}, stop {:.2f}, start {:.2f}, replay {:.2f}",
+        lost.Total(), lost.detect_s, lost.stop_s, lost.start_s, lost.replay_s));
+  }
+  if (!result_error.empty()) console_.Say("muster: result.json is missing: " + result_error);
+  console_.Say("muster: run folder " + folder_.path());
+}
+
+}  // namespace muster::agent

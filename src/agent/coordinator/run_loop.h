@@ -1,0 +1,111 @@
+#pragma once
+// Carries out what plan.h decides: reads the shim, signals and heartbeats, feeds Advance with
+// events, applies its orders, and writes down what happened. It holds no policy of its own.
+//
+// Single-threaded but for the log keeper's two threads. Life: Create → Run, once. A restart is, in
+// this order: kExited → (20 ms) → kStop → kStopped → generation on disk → Launcher::Start →
+// kStarted of every rank → first step of every rank.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/coordinator/job_state.h"
+#include "agent/coordinator/plan.h"
+#include "agent/launch/launcher.h"
+#include "agent/launch/shim_client.h"
+#include "agent/logs/console.h"
+#include "agent/logs/log_keeper.h"
+#include "agent/run/accounting.h"
+#include "agent/run/event_log.h"
+#include "agent/run/fault_record.h"
+#include "agent/run/rank_board.h"
+#include "agent/run/run_folder.h"
+#include "agent/run_job.h"
+#include "os/event_loop.h"
+#include "os/signals.h"
+
+namespace muster::agent {
+
+class RunLoop {
+ public:
+  /// `options` outlives the loop. Starts the shim and, for programs that have one, the zygote.
+  static Result<std::unique_ptr<RunLoop>> Create(const RunOptions& options, RunFolder folder,
+                                                 const std::string& run_id);
+  RunOutcome Run();
+
+ private:
+  RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id);
+  Status SetUp();
+  Status StartShim();
+
+  // run_loop.cc: events in, orders out
+  void Feed(Event event);
+  void Take(const Event& event);
+  void Apply(const Action& action);
+  void StartRanks(const Action& action);
+  void StopRanks(const Action& action);
+  Status RenewShim();
+  void ArmTick();
+  void ReadSignals();
+  void ReadShim();
+  void Handle(const ShimMessage& message);
+  void HandleStarted(const shim::Started& started);
+  void HandleExited(const shim::Exited& exited);
+  void HandleZygote(const shim::Zygote& zygote);
+
+  // run_watch.cc: what is seen and written down
+  void ObserveRank(Rank rank);
+  void Drain();
+  void DrainLater();
+  void NoteExit(const Event& event);
+  void NotePhase(Phase before, const Plan& plan);
+  void NoteFault(const std::string& decision);
+  void TellRecovery();
+  void ReportLosses();
+  void WriteFaults(bool now);
+  void Housekeep();
+
+  void LeaveShim();
+
+  // run_end.cc: the end
+  RunOutcome End();
+  std::string FormatResult(const Verdict& verdict) const;
+  void TellResult(const Verdict& verdict, const std::string& result_error);
+
+  const RunOptions& options_;
+  const Clock& clock_;
+  RunFolder folder_;
+  const std::string run_id_;
+  Console console_;
+  EventLog events_;
+  Accounting accounting_;
+  JobState state_;
+  std::deque<Event> pending_;
+  bool feeding_ = false;
+
+  std::unique_ptr<os::EventLoop> loop_;
+  std::optional<os::SignalFd> signals_;
+  std::optional<ShimClient> shim_;
+  std::optional<os::WatchId> shim_watch_;
+  std::optional<os::TimerId> tick_;
+  std::optional<os::TimerId> drain_;
+  std::optional<Launcher> launcher_;
+  std::unique_ptr<LogKeeper> logs_;
+  std::optional<RankBoard> board_;
+  std::string cgroup_;
+  bool shim_lost_ = false;
+  int zygote_deaths_ = 0;
+
+  const Instant begin_;
+  Instant generation_begin_{};
+  Generation ready_{};  ///< newest generation whose ranks all stepped
+  std::uint64_t durable_ = 0;
+  std::vector<FaultRecord> faults_;            ///< those whose worker's output is not complete yet
+  std::optional<std::string> fault_sentence_;  ///< of the fault that is being recovered from
+  bool told_exec_ = false;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,186 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/coordinator/run_loop.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Until every rank stepped, a short period makes the recovery's sentence prompt; its figures come
+// from the workers' own clocks either way.
+constexpr auto kDrainSoon = milliseconds(10);
+constexpr auto kDrainUsual = milliseconds(100);
+constexpr auto kSoonFor = seconds(30);
+constexpr auto kFaultRetry = milliseconds(20);
+
+std::string_view CauseOf(RankState state) {
+  if (state == RankState::kFinished) return "finished";
+  return state == RankState::kStopped ? "stopped" : "fault";
+}
+
+}  // namespace
+
+void RunLoop::ObserveRank(Rank rank) {
+  const os::Pulse pulse = board_->Read(rank);
+  RankStatus& status = state_.ranks[rank.value()];
+  if (pulse.generation != state_.generation) return;
+  status.steps = true;
+  status.step = pulse.step;
+  status.durable = std::max(status.durable, pulse.durable_step);
+  if (pulse.durable_step <= durable_) return;
+  durable_ = pulse.durable_step;
+  events_.Add("checkpoint", {{"gen", state_.generation.value()}, {"step", durable_}});
+}
+
+void RunLoop::Drain() {
+  board_->Drain(
+      [this](Rank rank, const os::StepRecord& record) { accounting_.Stepped(rank, record); });
+  for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) ObserveRank(Rank(i));
+  if (ready_ != state_.generation && accounting_.AllStepped(state_.generation)) {
+    ready_ = state_.generation;
+    events_.Add("ranks_ready", {{"gen", ready_.value()}});
+  }
+  TellRecovery();
+}
+
+void RunLoop::DrainLater() {
+  if (drain_) loop_->Remove(*drain_);
+  const bool soon = ready_ != state_.generation && clock_.Now() - generation_begin_ < kSoonFor;
+  drain_ = loop_->After(soon ? kDrainSoon : kDrainUsual, [this] {
+    drain_.reset();
+    Drain();
+    DrainLater();
+  });
+}
+
+void RunLoop::NoteExit(const Event& event) {
+  if (event.pid == 0) return;  // it never ran
+  const bool current = event.generation == state_.generation;
+  const std::string cause(current ? CauseOf(state_.ranks[event.rank.value()].state) : "stopped");
+  const bool killed = event.ending.signal != 0;
+  events_.Add("worker_exited",
+              {{"gen", event.generation.value()},
+               {"rank", event.rank.value()},
+               {"pid", event.pid},
+               {killed ? "signal" : "code", killed ? event.ending.signal : event.ending.code},
+               {"cause", cause}});
+}
+
+void RunLoop::NotePhase(Phase before, const Plan& plan) {
+  const Phase after = state_.phase;
+  if (before == after) return;
+  const bool paused =
+      before == Phase::kGathering || before == Phase::kStarting || before == Phase::kRunning;
+  const bool has_fault = state_.fault && state_.fault->generation == state_.generation;
+  if (paused && has_fault && (after == Phase::kStopping || after == Phase::kEnding)) {
+    NoteFault(plan.reason);
+  }
+  const bool stopped = before == Phase::kStopping || before == Phase::kEnding;
+  if (stopped && (after == Phase::kStarting || after == Phase::kEnded)) {
+    const Instant now = clock_.Now();
+    accounting_.WorkersStopped(now);
+    // The state already holds the next generation's number.
+    const auto gen = state_.generation.value() - (after == Phase::kStarting ? 1 : 0);
+    events_.Add("workers_stopped", {{"gen", gen}});
+    if (!faults_.empty() && faults_.back().stopped == Instant{}) {
+      faults_.back().stopped = now;
+    }
+  }
+  if (before == Phase::kStarting && after == Phase::kRunning && state_.last_fault &&
+      !state_.last_fault->steps) {
+    accounting_.Restarted(clock_.Now());
+    TellRecovery();
+  }
+}
+
+void RunLoop::NoteFault(const std::string& decision) {
+  Drain();  // What the dead worker published before its end counts.
+  const Fault& fault = *state_.fault;
+  const Instant now = clock_.Now();
+  const std::string cause = Describe(fault.ending);
+  events_.Add("fault", {{"gen", fault.generation.value()},
+                        {"rank", fault.rank.value()},
+                        {"cause", cause},
+                        {"step", fault.step},
+                        {"died_ns", fault.ending.time.time_since_epoch().count()}});
+  events_.Add("pause", {{"gen", fault.generation.value()}});
+  accounting_.FaultStruck(fault.ending.time, fault.step);
+  accounting_.Paused(now);
+  FaultRecord record;
+  record.fault = fault;
+  record.decision = decision;
+  record.command = options_.command;
+  record.environment = launcher_->RedactedEnvironment(
+      fault.rank, {fault.generation, state_.use_zygote, state_.restarts});
+  record.ranks = state_.ranks;
+  record.paused = now;
+  faults_.push_back(std::move(record));
+  fault_sentence_ = fmt::format("rank {} {}{}", fault.rank.value(), cause,
+                                fault.steps ? fmt::format(" at step {}", fault.step) : "");
+  loop_->After(kFaultRetry, [this] { WriteFaults(false); });
+  if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
+    console_.Say("muster: " + decision);
+  }
+}
+
+void RunLoop::TellRecovery() {
+  const auto recovery = accounting_.TakeRecovery();
+  if (!recovery || !fault_sentence_) return;
+  const std::string who =
+      fmt::format("{} {}", options_.ranks, options_.ranks == 1 ? "rank" : "ranks");
+  if (state_.last_fault && state_.last_fault->steps) {
+    console_.Say(fmt::format("muster: {}; {} restarted; back at step {} after {:.2f} s",
+                             *fault_sentence_, who, recovery->resume_step, recovery->seconds));
+  } else {
+    console_.Say(fmt::format("muster: {}; {} started again after {:.2f} s", *fault_sentence_, who,
+                             recovery->seconds));
+  }
+  fault_sentence_.reset();
+}
+
+void RunLoop::ReportLosses() {
+  for (const LogLoss& loss : logs_->TakeLosses()) {
+    events_.Add("log_dropped", {{"rank", loss.id.rank.value()},
+                                {"stream", std::string(NameOf(loss.id.stream))},
+                                {"bytes", loss.bytes}});
+  }
+}
+
+/// A record is written once the dead worker's output is complete, at the latest after the second
+/// that the log keeper gives it.
+void RunLoop::WriteFaults(bool now) {
+  bool waiting = false;
+  while (!faults_.empty()) {
+    FaultRecord& record = faults_.front();
+    const LogId out{record.fault.rank, record.fault.generation, Stream::kOut};
+    const LogId err{record.fault.rank, record.fault.generation, Stream::kErr};
+    waiting = !now && (!logs_->Ended(out) || !logs_->Ended(err) || record.stopped == Instant{});
+    if (waiting) break;
+    record.out_tail = logs_->Tail(out);
+    record.err_tail = logs_->Tail(err);
+    const auto error_file = folder_.files().ReadAll(
+        launcher_->ErrorFile(record.fault.rank, record.fault.generation), kTailBytes);
+    if (error_file) record.error_file = *error_file;
+    const std::string text = FormatFault(record);
+    const std::string name = fmt::format("fault-{}.json", record.fault.generation.value());
+    Status written = folder_.Write(name, text, 0600);
+    if (written) written = folder_.Write("fault.json", text, 0600);
+    if (!written) console_.Say("muster: " + written.error().ToString());
+    logs_->Forget(record.fault.generation);
+    faults_.erase(faults_.begin());
+  }
+  if (waiting) loop_->After(kFaultRetry, [this] { WriteFaults(false); });
+}
+
+void RunLoop::Housekeep() {
+  ReportLosses();
+  board_->Flush();
+  events_.Flush();
+  loop_->After(seconds(1), [this] { Housekeep(); });
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,151 @@
+#include "agent/launch/launcher.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "agent/launch/command_writer.h"
+#include "coll/muster_coll.h"
+#include "spec/env.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kHeartbeatFd = 3;
+constexpr int kArenaFd = 4;
+// Address space of a memfd: pages exist once they are touched.
+constexpr std::uint64_t kArenaBytesPerRank = 256u << 20;
+
+struct Pipe {
+  Fd read;
+  Fd write;
+};
+
+Result<Pipe> MakePipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) < 0) return ErrnoError("pipe", errno);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+std::string NameIn(const std::string& line) { return line.substr(0, line.find('=')); }
+
+}  // namespace
+
+std::uint32_t AvailableCores() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    return std::max(1U, static_cast<std::uint32_t>(CPU_COUNT(&set)));
+  }
+  // More than 1024 processors: the small set is refused.
+  return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
+Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& run_folder,
+                                  const std::string& run_id) {
+  Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null.valid()) return ErrnoError("open /dev/null", errno);
+  Launcher launcher(options, run_folder, run_id, std::move(null));
+  std::array<char, PATH_MAX> cwd{};
+  if (::getcwd(cwd.data(), cwd.size()) == nullptr) return ErrnoError("working folder", errno);
+  launcher.cwd_ = cwd.data();
+  launcher.umask_ = ::umask(022);
+  ::umask(launcher.umask_);
+  const auto lookup = spec::ProcessEnv();
+  if (!lookup("OMP_NUM_THREADS")) {
+    launcher.omp_threads_ = std::max(1U, AvailableCores() / options.ranks);
+  }
+  return launcher;
+}
+
+std::string Launcher::ErrorFile(Rank rank, Generation generation) const {
+  return fmt::format("{}/errors/rank-{}.gen-{}.json", run_folder_, rank.value(),
+                     generation.value());
+}
+
+std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationStart& start) const {
+  spec::WorkerEnv env;
+  env.rank = rank;
+  env.world = env.local_world = options_->ranks;
+  env.local_rank = rank.value();
+  env.generation = start.generation;
+  env.heartbeat_fd = kHeartbeatFd;
+  env.arena_fd = arena_.valid() ? kArenaFd : -1;
+  env.run_folder = run_folder_;
+  env.generation_file = run_folder_ + "/generation";
+  env.checkpoint_dir = options_->checkpoint_dir.starts_with('/')
+                           ? options_->checkpoint_dir
+                           : run_folder_ + "/" + options_->checkpoint_dir;
+  env.checkpoint_every = options_->checkpoint_every;
+  env.data = options_->data;
+  env.master_port = port_.port;
+  env.restart_count = start.restart_count;
+  env.max_restarts = options_->policy.process_restarts;
+  env.run_id = run_id_;
+  env.error_file = ErrorFile(rank, start.generation);
+  env.omp_threads = omp_threads_;
+  return spec::WriteWorkerEnv(env);
+}
+
+std::vector<std::string> Launcher::RedactedEnvironment(Rank rank,
+                                                       const GenerationStart& start) const {
+  const std::vector<std::string> own = OwnEnvironment(rank, start);
+  std::vector<std::string> lines = spec::MergeEnviron(spec::ProcessEnviron(), own);
+  for (std::string& line : lines) {
+    if (std::ranges::find(own, line) == own.end()) line = NameIn(line) + "=<redacted>";
+  }
+  return lines;
+}
+
+Status Launcher::StartZygote(ShimClient& shim) {
+  const std::string log = run_folder_ + "/logs/zygote.log";
+  const Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const int sink = out.valid() ? out.get() : null_.get();
+  // MUSTER_RUN marks its copies in /proc/PID/environ, where they show the zygote's environment.
+  const Fd command = MUSTER_TRY(WriteCommand({
+      .folder = cwd_,
+      .program = options_->program,
+      .arguments = {options_->program, "--zygote", "3"},
+      .environment = spec::MergeEnviron(spec::ProcessEnviron(), {"MUSTER_RUN=" + run_folder_}),
+  }));
+  return shim.StartZygote({command.get(), null_.get(), sink, sink, -1, -1, {}}, umask_);
+}
+
+Status Launcher::StartRank(Rank rank, const GenerationStart& start, ShimClient& shim,
+                           LogKeeper& logs, RankBoard& board) {
+  const Fd command = MUSTER_TRY(WriteCommand({
+      .folder = cwd_,
+      .program = options_->program,
+      .arguments = options_->command,
+      .environment = spec::MergeEnviron(spec::ProcessEnviron(), OwnEnvironment(rank, start)),
+  }));
+  Pipe out = MUSTER_TRY(MakePipe());
+  Pipe err = MUSTER_TRY(MakePipe());
+  WorkerFds fds{command.get(),  null_.get(),    out.write.get(), err.write.get(),
+                out.read.get(), err.read.get(), {board.fd(rank)}};
+  if (arena_.valid()) fds.extra.push_back(arena_.get());
+  const WorkerStart request{start.generation.value(), rank.value(), start.via_zygote, umask_};
+  MUSTER_TRY(shim.StartWorker(request, fds));
+  MUSTER_TRY(logs.Add({rank, start.generation, Stream::kOut}, std::move(out.read)));
+  return logs.Add({rank, start.generation, Stream::kErr}, std::move(err.read));
+}
+
+Status Launcher::Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs,
+                       RankBoard& board) {
+  arena_.Reset(
+      ::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank, start.generation.value()));
+  if (!arena_.valid()) return ErrnoError("create the collectives' arena", errno);
+  port_ = MUSTER_TRY(ReservePort());
+  for (std::uint32_t i = 0; i < options_->ranks; ++i) {
+    MUSTER_TRY(StartRank(Rank(i), start, shim, logs, board));
+  }
+  return Ok();
+}
+
+}  // namespace muster::agent

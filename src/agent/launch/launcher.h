@@ -1,0 +1,62 @@
+#pragma once
+// Starts the workers of a generation: pipes to the log keeper, environment, a new arena for the
+// collectives, a new port for a script's own store, and one request a rank to the shim. Owner: the
+// run loop.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/launch/port.h"
+#include "agent/launch/shim_client.h"
+#include "agent/logs/log_keeper.h"
+#include "agent/run/rank_board.h"
+#include "agent/run_job.h"
+#include "base/fd.h"
+
+namespace muster::agent {
+
+struct GenerationStart {
+  Generation generation;
+  bool via_zygote = false;
+  std::uint32_t restart_count = 0;
+};
+
+class Launcher {
+ public:
+  /// `run_folder` is absolute. The options outlive the launcher.
+  static Result<Launcher> Create(const RunOptions& options, const std::string& run_folder,
+                                 const std::string& run_id);
+
+  Status StartZygote(ShimClient& shim);
+  Status Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs, RankBoard& board);
+
+  std::string ErrorFile(Rank rank, Generation generation) const;
+  /// What a worker found, with the values of all variables that are not ours hidden.
+  std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationStart& start) const;
+
+ private:
+  Launcher(const RunOptions& options, std::string run_folder, std::string run_id, Fd null)
+      : options_(&options),
+        run_folder_(std::move(run_folder)),
+        run_id_(std::move(run_id)),
+        null_(std::move(null)) {}
+  Status StartRank(Rank rank, const GenerationStart& start, ShimClient& shim, LogKeeper& logs,
+                   RankBoard& board);
+  std::vector<std::string> OwnEnvironment(Rank rank, const GenerationStart& start) const;
+
+  const RunOptions* options_;
+  std::string run_folder_;
+  std::string run_id_;
+  Fd null_;
+  std::string cwd_;
+  std::uint32_t umask_ = 022;
+  std::uint32_t omp_threads_ = 0;
+  Fd arena_;
+  ReservedPort port_;
+};
+
+/// Cores that this process may use.
+std::uint32_t AvailableCores();
+
+}  // namespace muster::agent

@@ -1,0 +1,132 @@
+#include "agent/launch/shim_client.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "agent/shim/wire.h"
+#include "os/wait_fd.h"
+#include "spec/env.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr int kControlFd = 3;
+// The shim never blocks, so a full socket empties within moments.
+constexpr auto kSendLimit = std::chrono::seconds(5);
+
+template <typename T>
+T Message(shim::Type type) {
+  T message{};
+  message.header.type = type;
+  return message;
+}
+
+template <typename T>
+std::optional<ShimMessage> As(const shim::Packet& packet) {
+  const T* message = packet.As<T>();
+  if (message == nullptr) return std::nullopt;
+  return *message;
+}
+
+std::optional<ShimMessage> Decode(const shim::Packet& packet) {
+  const shim::Type type = packet.type();
+  if (type == shim::Type::kHello) return As<shim::Hello>(packet);
+  if (type == shim::Type::kZygote) return As<shim::Zygote>(packet);
+  if (type == shim::Type::kStarted) return As<shim::Started>(packet);
+  if (type == shim::Type::kExited) return As<shim::Exited>(packet);
+  if (type == shim::Type::kStopped) return As<shim::Stopped>(packet);
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<ShimClient> ShimClient::Start(const std::string& program, const std::string& id,
+                                     std::chrono::milliseconds orphan_grace) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+    return ErrnoError("socketpair", errno);
+  }
+  Fd ours(pair[0]);
+  const Fd theirs(pair[1]);
+  os::Process process = MUSTER_TRY(os::Spawn({
+      .program = program,
+      .arguments = {"muster-shim", std::to_string(kControlFd), id,
+                    std::to_string(orphan_grace.count())},
+      .environment = spec::ProcessEnviron(),
+      .descriptors = {{theirs.get(), kControlFd}},
+      .new_session = true,
+  }));
+  return ShimClient(std::move(ours), std::move(process));
+}
+
+Status ShimClient::Send(const void* message, std::size_t size, const std::vector<int>& fds) {
+  for (;;) {
+    const int error = shim::SendPacket(socket_.get(), message, size, fds.data(),
+                                       static_cast<std::uint32_t>(fds.size()));
+    if (error == 0) return Ok();
+    if (error != EAGAIN) return ErrnoError("send to muster-shim", error);
+    if (!MUSTER_TRY(os::WaitFd(socket_.get(), POLLOUT, kSendLimit))) {
+      return Error(Code::kDeadline, "muster-shim does not read its socket");
+    }
+  }
+}
+
+Status ShimClient::StartZygote(const WorkerFds& fds, std::uint32_t umask) {
+  auto message = Message<shim::Spawn>(shim::Type::kStartZygote);
+  message.umask = umask;
+  return Send(message, {fds.command, fds.input, fds.out, fds.err});
+}
+
+Status ShimClient::StartWorker(const WorkerStart& start, const WorkerFds& fds) {
+  auto message = Message<shim::Spawn>(shim::Type::kSpawn);
+  message.generation = start.generation;
+  message.rank = start.rank;
+  message.via_zygote = start.via_zygote ? 1 : 0;
+  message.extra_fds = static_cast<std::uint32_t>(fds.extra.size());
+  message.umask = start.umask;
+  std::vector<int> all = {fds.command, fds.input, fds.out, fds.err, fds.out_read, fds.err_read};
+  all.insert(all.end(), fds.extra.begin(), fds.extra.end());
+  return Send(message, all);
+}
+
+Status ShimClient::Signal(int signal, bool only_if_caught) {
+  auto message = Message<shim::Signal>(shim::Type::kSignal);
+  message.signal = signal;
+  message.only_if_caught = only_if_caught ? 1 : 0;
+  return Send(message);
+}
+
+Status ShimClient::Stop(int signal, std::chrono::nanoseconds grace) {
+  auto message = Message<shim::Stop>(shim::Type::kStop);
+  message.signal = signal;
+  message.grace_ns = static_cast<std::uint64_t>(grace.count());
+  return Send(message);
+}
+
+Status ShimClient::Goodbye() { return Send(Message<shim::Goodbye>(shim::Type::kGoodbye)); }
+
+Result<std::optional<ShimMessage>> ShimClient::Receive() {
+  shim::Packet packet;
+  switch (shim::ReceivePacket(socket_.get(), &packet)) {
+    case shim::Receive::kNothing:
+      return std::optional<ShimMessage>();
+    case shim::Receive::kClosed:
+      return Error(Code::kUnavailable, "muster-shim is gone");
+    case shim::Receive::kMalformed:
+      return Error(Code::kInvalid, "muster-shim sent a packet of another version");
+    case shim::Receive::kPacket:
+      break;
+  }
+  packet.CloseFds();
+  std::optional<ShimMessage> message = Decode(packet);
+  if (!message) {
+    return Error(Code::kInvalid, fmt::format("muster-shim sent an unknown message {}",
+                                             static_cast<unsigned>(packet.type())));
+  }
+  return message;
+}
+
+}  // namespace muster::agent

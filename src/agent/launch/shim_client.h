@@ -1,0 +1,71 @@
+#pragma once
+// The controller's end of the shim: starts muster-shim and speaks shim/protocol.h with it over a
+// socketpair. Closing it without Goodbye makes the shim end the job. Single owner thread.
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agent/shim/protocol.h"
+#include "base/fd.h"
+#include "base/result.h"
+#include "os/process.h"
+
+namespace muster::agent {
+
+using ShimMessage =
+    std::variant<shim::Hello, shim::Zygote, shim::Started, shim::Exited, shim::Stopped>;
+
+/// The descriptors of a worker. Borrowed: the shim gets duplicates.
+struct WorkerFds {
+  int command = -1;
+  int input = -1;
+  int out = -1;  ///< write ends
+  int err = -1;
+  int out_read = -1;  ///< read ends, which the shim holds too
+  int err_read = -1;
+  std::vector<int> extra;  ///< 3, 4, … in the worker
+};
+
+struct WorkerStart {
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  bool via_zygote = false;
+  std::uint32_t umask = 022;
+};
+
+class ShimClient {
+ public:
+  /// `program` is muster-shim; `id` names the cgroup; `orphan_grace` is what workers get between
+  /// TERM and KILL when we die.
+  static Result<ShimClient> Start(const std::string& program, const std::string& id,
+                                  std::chrono::milliseconds orphan_grace);
+
+  int fd() const { return socket_.get(); }
+  const os::Process& process() const { return process_; }
+
+  Status StartZygote(const WorkerFds& fds, std::uint32_t umask);
+  Status StartWorker(const WorkerStart& start, const WorkerFds& fds);
+  Status Signal(int signal, bool only_if_caught);
+  Status Stop(int signal, std::chrono::nanoseconds grace);
+  Status Goodbye();
+
+  /// The next message, or nothing when none waits. Unavailable when the shim is gone.
+  Result<std::optional<ShimMessage>> Receive();
+
+ private:
+  ShimClient(Fd socket, os::Process process)
+      : socket_(std::move(socket)), process_(std::move(process)) {}
+  Status Send(const void* message, std::size_t size, const std::vector<int>& fds);
+  template <typename T>
+  Status Send(const T& message, const std::vector<int>& fds = {}) {
+    return Send(&message, sizeof(message), fds);
+  }
+
+  Fd socket_;
+  os::Process process_;
+};
+
+}  // namespace muster::agent

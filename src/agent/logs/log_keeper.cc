@@ -1,0 +1,331 @@
+#include "agent/logs/log_keeper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <condition_variable>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "agent/logs/log_file.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kPipeBytes = 1 << 20;
+constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr Instant kNever = Instant::max();
+
+struct Log {
+  Log(const LogId& log_id, Bytes capacity) : id(log_id), buffer(capacity) {}
+  const LogId id;
+  StreamBuffer buffer;
+  Fd pipe;                       // the reader's, once handed over
+  Instant deadline = kNever;     // under the keeper's mutex
+  bool written_out = false;      // under the keeper's mutex
+  std::uint64_t unreported = 0;  // under the keeper's mutex
+};
+using LogPointer = std::shared_ptr<Log>;
+
+void Drain(int fd) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto n = ::read(fd, &count, sizeof(count));
+}
+
+}  // namespace
+
+class LogKeeper::Impl {
+ public:
+  explicit Impl(const LogKeeperOptions& options, Fd wake)
+      : options_(options), wake_(std::move(wake)) {}
+
+  void Begin() {
+    reader_ = std::thread([this] { Read(); });
+    std::promise<void> done;
+    writer_done_ = done.get_future();
+    writer_ = std::thread([this, done = std::move(done)]() mutable {
+      Write();
+      done.set_value();
+    });
+  }
+
+  Status Add(const LogId& id, Fd pipe) {
+    if (::fcntl(pipe.get(), F_SETFL, O_NONBLOCK) < 0) return ErrnoError("pipe", errno);
+    // Best effort: an unprivileged user has only so much memory for pipes.
+    ::fcntl(pipe.get(), F_SETPIPE_SZ, kPipeBytes);
+    auto log = std::make_shared<Log>(id, options_.stream_capacity);
+    log->pipe = std::move(pipe);
+    const std::lock_guard lock(mutex_);
+    logs_[id] = log;
+    arriving_.push_back(std::move(log));
+    Wake();
+    return Ok();
+  }
+
+  void Finish(Rank rank, Generation generation, Instant deadline) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, log] : logs_) {
+      if (id.rank == rank && id.generation == generation) {
+        log->deadline = std::min(log->deadline, deadline);
+      }
+    }
+    Wake();
+  }
+
+  LogPointer Find(const LogId& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = logs_.find(id);
+    return found == logs_.end() ? nullptr : found->second;
+  }
+
+  void Forget(Generation up_to) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(logs_, [&](const auto& entry) {
+      return entry.first.generation <= up_to && entry.second->written_out &&
+             entry.second->unreported == 0;
+    });
+  }
+
+  std::vector<LogLoss> TakeLosses() {
+    std::vector<LogLoss> losses;
+    const std::lock_guard lock(mutex_);
+    for (auto& [id, log] : logs_) {
+      if (log->unreported > 0) losses.push_back({id, std::exchange(log->unreported, 0)});
+    }
+    return losses;
+  }
+
+  bool Stop(std::chrono::nanoseconds limit) {
+    if (!reader_.joinable()) return true;
+    const Instant deadline = options_.clock->Now() + limit;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      for (auto& [id, log] : logs_) log->deadline = std::min(log->deadline, deadline);
+      Wake();
+    }
+    reader_.join();
+    {
+      const std::lock_guard lock(mutex_);
+      reader_done_ = true;
+      work_.notify_all();
+    }
+    // Half a second more than the pipes got; a write that hangs longer hangs in the kernel.
+    if (writer_done_.wait_for(limit + milliseconds(500)) != std::future_status::ready) {
+      writer_.detach();
+      return false;
+    }
+    writer_.join();
+    return true;
+  }
+
+ private:
+  void Wake() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof(one));
+  }
+
+  // The reader thread.
+  void Read() {
+    ::pthread_setname_np(::pthread_self(), "log-reader");
+    std::vector<LogPointer> open;
+    for (;;) {
+      Instant next = kNever;
+      {
+        const std::lock_guard lock(mutex_);
+        for (LogPointer& log : arriving_) open.push_back(std::move(log));
+        arriving_.clear();
+        if (stopping_ && open.empty()) return;
+        for (const LogPointer& log : open) next = std::min(next, log->deadline);
+      }
+      PollOnce(open, next);
+      CloseExpired(open);
+    }
+  }
+
+  void PollOnce(std::vector<LogPointer>& open, Instant next) {
+    std::vector<pollfd> polled{{wake_.get(), POLLIN, 0}};
+    for (const LogPointer& log : open) polled.push_back({log->pipe.get(), POLLIN, 0});
+    int timeout_ms = -1;
+    if (next != kNever) {
+      const auto left = std::chrono::ceil<milliseconds>(next - options_.clock->Now());
+      timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+    }
+    if (::poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+    if (polled[0].revents != 0) Drain(wake_.get());
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      if (polled[i + 1].revents != 0) ReadSome(*open[i]);
+    }
+    std::erase_if(open, [](const LogPointer& log) { return !log->pipe.valid(); });
+  }
+
+  /// At most 1 MiB, so that one flood does not starve the other pipes.
+  void ReadSome(Log& log) {
+    for (int round = 0; round < 16; ++round) {
+      const ssize_t n = ::read(log.pipe.get(), block_.data(), block_.size());
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
+      if (n <= 0) {
+        End(log);
+        break;
+      }
+      log.buffer.Append(std::string(block_.data(), static_cast<std::size_t>(n)));
+      if (static_cast<std::size_t>(n) < block_.size()) break;
+    }
+    NotifyWriter();
+  }
+
+  void End(Log& log) {
+    log.pipe.Reset();
+    log.buffer.End();
+  }
+
+  void CloseExpired(std::vector<LogPointer>& open) {
+    const Instant now = options_.clock->Now();
+    bool any = false;
+    for (const LogPointer& log : open) {
+      {
+        const std::lock_guard lock(mutex_);
+        if (log->deadline > now) continue;
+      }
+      ReadSome(*log);
+      if (log->pipe.valid()) End(*log);
+      any = true;
+    }
+    std::erase_if(open, [](const LogPointer& log) { return !log->pipe.valid(); });
+    if (any) NotifyWriter();
+  }
+
+  void NotifyWriter() {
+    const std::lock_guard lock(mutex_);
+    work_pending_ = true;
+    work_.notify_one();
+  }
+
+  // The writer thread.
+  struct Output {
+    LogPointer log;
+    LogFile file;
+    LineFramer framer;
+    bool begun = false;
+  };
+
+  void Write() {
+    ::pthread_setname_np(::pthread_self(), "log-writer");
+    std::map<LogId, Output> outputs;
+    for (;;) {
+      bool last = false;
+      {
+        std::unique_lock lock(mutex_);
+        // The console may hold text that did not fit; it is tried again now and then.
+        work_.wait_for(lock, milliseconds(100), [&] { return work_pending_ || reader_done_; });
+        work_pending_ = false;
+        last = reader_done_;
+        for (const auto& [id, log] : logs_) {
+          if (!log->written_out && !outputs.contains(id)) outputs.emplace(id, NewOutput(log));
+        }
+      }
+      for (auto& [id, output] : outputs) WriteOut(output);
+      std::erase_if(outputs, [&](auto& entry) { return IsOut(entry.second); });
+      options_.console->Pump();
+      if (last) return;
+    }
+  }
+
+  Output NewOutput(const LogPointer& log) {
+    const std::string path =
+        fmt::format("{}/rank-{}/gen-{}.{}.log", options_.folder, log->id.rank.value(),
+                    log->id.generation.value(), NameOf(log->id.stream));
+    return {log, LogFile(*options_.files, path), LineFramer(), false};
+  }
+
+  void WriteOut(Output& output) {
+    StreamBuffer::Taken taken = output.log->buffer.Take();
+    std::uint64_t lost = 0;
+    if (!std::exchange(output.begun, true)) lost += output.file.Append(0, "");
+    if (taken.dropped > 0) {
+      lost += output.file.Append(taken.dropped, "");
+      output.framer.Break();
+    }
+    for (const std::string& chunk : taken.chunks) {
+      lost += output.file.Append(0, chunk);
+      Show(output, output.framer.Add(chunk));
+    }
+    if (taken.ended) Show(output, output.framer.Finish());
+    const std::lock_guard lock(mutex_);
+    output.log->unreported += lost;
+    output.log->written_out = taken.ended;
+  }
+
+  void Show(const Output& output, const std::vector<Line>& lines) {
+    const LogId& id = output.log->id;
+    for (const Line& line : lines) {
+      options_.console->WorkerLine(id.rank, id.generation, id.stream, line);
+    }
+  }
+
+  bool IsOut(const Output& output) const {
+    const std::lock_guard lock(mutex_);
+    return output.log->written_out;
+  }
+
+  const LogKeeperOptions options_;
+  const Fd wake_;
+  std::array<char, kReadBytes> block_{};  // the reader's
+  mutable std::mutex mutex_;
+  std::condition_variable work_;
+  std::map<LogId, LogPointer> logs_;
+  std::vector<LogPointer> arriving_;
+  bool work_pending_ = false;
+  bool stopping_ = false;
+  bool reader_done_ = false;
+  std::thread reader_;
+  std::thread writer_;
+  std::future<void> writer_done_;
+};
+
+Result<std::unique_ptr<LogKeeper>> LogKeeper::Start(const LogKeeperOptions& options) {
+  Fd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return ErrnoError("eventfd", errno);
+  if (!options.files->Exists(options.folder)) {
+    MUSTER_TRY(options.files->MakeDirectory(options.folder, 0700));
+  }
+  auto impl = std::make_unique<Impl>(options, std::move(wake));
+  impl->Begin();
+  return std::unique_ptr<LogKeeper>(new LogKeeper(std::move(impl)));
+}
+
+LogKeeper::LogKeeper(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LogKeeper::~LogKeeper() {
+  // A writer that hangs in the kernel still uses it; see Stop.
+  if (!impl_->Stop(milliseconds(500))) [[maybe_unused]]
+    Impl* leaked = impl_.release();
+}
+
+Status LogKeeper::Add(const LogId& id, Fd pipe) { return impl_->Add(id, std::move(pipe)); }
+void LogKeeper::Finish(Rank rank, Generation generation, Instant deadline) {
+  impl_->Finish(rank, generation, deadline);
+}
+bool LogKeeper::Ended(const LogId& id) const {
+  const auto log = impl_->Find(id);
+  return !log || log->buffer.ended();
+}
+std::string LogKeeper::Tail(const LogId& id) const {
+  const auto log = impl_->Find(id);
+  return log ? log->buffer.Tail() : std::string();
+}
+void LogKeeper::Forget(Generation up_to) { impl_->Forget(up_to); }
+std::vector<LogLoss> LogKeeper::TakeLosses() { return impl_->TakeLosses(); }
+bool LogKeeper::Stop(std::chrono::nanoseconds limit) { return impl_->Stop(limit); }
+
+}  // namespace muster::agent

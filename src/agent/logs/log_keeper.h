@@ -1,0 +1,74 @@
+#pragma once
+// Workers' output: pipes → bounded memory → one file a rank, stream and generation, and lines on
+// the console. A worker is never blocked by our disk or terminal and a full disk never ends a run:
+// what cannot be kept is dropped oldest first, counted, marked in the file and reported.
+//
+// Two threads: one empties the pipes and does nothing else, one writes. Add, Finish, Tail and
+// TakeNews are for the owner thread.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/logs/console.h"
+#include "agent/logs/stream_buffer.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/file_system.h"
+#include "base/result.h"
+#include "base/strong_id.h"
+
+namespace muster::agent {
+
+struct LogKeeperOptions {
+  FileSystem* files = nullptr;
+  std::string folder;  ///< "logs" of the run; made here
+  Console* console = nullptr;
+  const Clock* clock = nullptr;
+  Bytes stream_capacity = kStreamCapacity;
+};
+
+/// Which log: one file.
+struct LogId {
+  Rank rank;
+  Generation generation;
+  Stream stream = Stream::kOut;
+  auto operator<=>(const LogId&) const = default;
+};
+
+/// Bytes that could not be kept since the last call.
+struct LogLoss {
+  LogId id;
+  std::uint64_t bytes = 0;
+};
+
+class LogKeeper {
+ public:
+  static Result<std::unique_ptr<LogKeeper>> Start(const LogKeeperOptions& options);
+  ~LogKeeper();
+
+  /// Takes over the read end of a pipe.
+  Status Add(const LogId& id, Fd pipe);
+  /// The worker is dead: its pipe is read to its end, or to `deadline`, when a child of its own
+  /// still holds it.
+  void Finish(Rank rank, Generation generation, Instant deadline);
+  /// The pipe is at its end, or was given up.
+  bool Ended(const LogId& id) const;
+  /// The last 64 KiB.
+  std::string Tail(const LogId& id) const;
+  /// Forgets a log that ended; its file is complete.
+  void Forget(Generation up_to);
+  std::vector<LogLoss> TakeLosses();
+
+  /// Reads every pipe to its end or `limit`, writes what is held and joins. False when a write did
+  /// not come back in time: the caller must then leave by _exit.
+  bool Stop(std::chrono::nanoseconds limit);
+
+ private:
+  class Impl;
+  explicit LogKeeper(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster::agent

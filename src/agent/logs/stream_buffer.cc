@@ -1,0 +1,46 @@
+#include "agent/logs/stream_buffer.h"
+
+#include <utility>
+
+namespace muster::agent {
+
+void StreamBuffer::Append(std::string chunk) {
+  const std::lock_guard lock(mutex_);
+  tail_ += chunk;
+  // Trimmed at twice the size, so that a byte is moved once and not at every append.
+  const auto keep = static_cast<std::size_t>(kTailBytes.count);
+  if (tail_.size() > 2 * keep) tail_.erase(0, tail_.size() - keep);
+  held_ += static_cast<std::int64_t>(chunk.size());
+  chunks_.push_back(std::move(chunk));
+  while (held_ > capacity_.count && chunks_.size() > 1) {
+    const auto size = chunks_.front().size();
+    dropped_ += size;
+    held_ -= static_cast<std::int64_t>(size);
+    chunks_.pop_front();
+  }
+}
+
+void StreamBuffer::End() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+}
+
+StreamBuffer::Taken StreamBuffer::Take() {
+  const std::lock_guard lock(mutex_);
+  Taken taken{std::exchange(dropped_, 0), std::exchange(chunks_, {}), ended_};
+  held_ = 0;
+  return taken;
+}
+
+std::string StreamBuffer::Tail() const {
+  const std::lock_guard lock(mutex_);
+  const auto keep = static_cast<std::size_t>(kTailBytes.count);
+  return tail_.size() > keep ? tail_.substr(tail_.size() - keep) : tail_;
+}
+
+bool StreamBuffer::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,16 @@
+#include "agent/run/event_log.h"
+
+#include <nlohmann/json.hpp>
+
+namespace muster::agent {
+
+void EventLog::Add(std::string_view event, std::initializer_list<Field> fields) {
+  nlohmann::ordered_json line = {{"t_ns", clock_.Now().time_since_epoch().count()},
+                                 {"event", event}};
+  for (const Field& field : fields) {
+    std::visit([&](const auto& value) { line[std::string(field.key)] = value; }, field.value);
+  }
+  file_.Append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,40 @@
+#pragma once
+// events.jsonl: what happened, in order, with CLOCK_MONOTONIC times. Single owner thread.
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+
+#include "agent/run/append_file.h"
+#include "base/clock.h"
+
+namespace muster::agent {
+
+class EventLog {
+ public:
+  struct Field {
+    std::string_view key;
+    std::variant<std::int64_t, std::string> value;
+
+    template <typename T>
+      requires std::is_integral_v<T>
+    Field(std::string_view name, T number) : key(name), value(static_cast<std::int64_t>(number)) {}
+    Field(std::string_view name, std::string text) : key(name), value(std::move(text)) {}
+    Field(std::string_view name, const char* text) : key(name), value(std::string(text)) {}
+  };
+
+  EventLog(FileSystem& files, std::string path, const Clock& clock)
+      : file_(files, std::move(path)), clock_(clock) {}
+
+  void Add(std::string_view event, std::initializer_list<Field> fields = {});
+  bool Flush() { return file_.Flush(); }
+
+ private:
+  AppendFile file_;
+  const Clock& clock_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,32 @@
+#pragma once
+// fault-G.json and fault.json: why a generation ended early, with what a person needs to find out
+// more. Mode 0600, values of the user's environment hidden. Pure formatting; the run loop writes.
+
+#include <string>
+#include <vector>
+
+#include "agent/coordinator/job_state.h"
+
+namespace muster::agent {
+
+struct FaultRecord {
+  Fault fault;
+  std::string layer = "pidfd";  ///< who spoke
+  std::string decision;         ///< what was done about it, in words
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< redacted
+  std::vector<RankStatus> ranks;         ///< all of them, when the generation was given up
+  Instant paused{};
+  Instant stopped{};
+  std::string out_tail;
+  std::string err_tail;
+  std::string error_file;  ///< content of TORCHELASTIC_ERROR_FILE
+};
+
+std::string FormatFault(const FaultRecord& record);
+
+/// The last line of a worker's stderr that says something, without addresses that change from run
+/// to run; at most 500 bytes.
+std::string ExceptionLine(const std::string& err_tail);
+
+}  // namespace muster::agent

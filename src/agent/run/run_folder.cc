@@ -1,0 +1,140 @@
+#include "agent/run/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "base/durable.h"
+
+namespace muster::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+Status MakeParents(const std::string& path) {
+  const std::string parent = ParentOf(path);
+  if (parent == path || parent == "." || parent == "/") return Ok();
+  if (::access(parent.c_str(), F_OK) == 0) return Ok();
+  MUSTER_TRY(MakeParents(parent));
+  if (::mkdir(parent.c_str(), 0755) < 0 && errno != EEXIST) {
+    return ErrnoError("create folder " + parent, errno);
+  }
+  return Ok();
+}
+
+Result<std::string> Absolute(const std::string& path) {
+  std::array<char, PATH_MAX> real{};
+  if (::realpath(path.c_str(), real.data()) == nullptr) return ErrnoError("resolve " + path, errno);
+  return std::string(real.data());
+}
+
+/// "run 1a2b3c4d, process 123 on host x since 2026-…", from its run.json.
+std::string Holder(FileSystem& files, const std::string& path) {
+  const auto text = files.ReadAll(path + "/run.json", 64_KiB);
+  if (!text) return "another muster run";
+  const Json run = Json::parse(*text, nullptr, false);
+  if (!run.is_object()) return "another muster run";
+  return fmt::format("run {}, process {} on host {} since {}", run.value("id", "?"),
+                     run.value("pid", 0), run.value("host", "?"), run.value("created_utc", "?"));
+}
+
+Result<Fd> Lock(FileSystem& files, const std::string& path) {
+  const std::string name = path + "/lock";
+  Fd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.valid()) return ErrnoError("create " + name, errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) < 0) {
+    if (errno != EWOULDBLOCK) return ErrnoError("lock " + name, errno);
+    return Error(Code::kConflict, path + " is in use by " + Holder(files, path),
+                 "wait for it, or give another --run-dir; nothing was changed");
+  }
+  return fd;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) < 0) return "unknown";
+  return name.data();
+}
+
+std::string Dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
+                                    const RunFacts& facts, const Clock& clock) {
+  MUSTER_TRY(MakeParents(path));
+  if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
+    return ErrnoError("create run folder " + path, errno);
+  }
+  const std::string absolute = MUSTER_TRY(Absolute(path));
+  Fd lock = MUSTER_TRY(Lock(files, absolute));
+  if (files.Exists(absolute + "/run.json")) {
+    return Error(Code::kAlreadyExists, absolute + " holds an earlier run",
+                 "give another --run-dir; nothing was changed");
+  }
+  // One that was there already may be open to others; logs and faults may tell secrets.
+  if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);
+  RunFolder folder(files, absolute, std::move(lock));
+  for (const char* name : {"steps", "logs", "errors"}) {
+    MUSTER_TRY(files.MakeDirectory(folder.At(name), 0700));
+  }
+  const Json run = {{"format", "muster-run/1"},
+                    {"id", facts.id},
+                    {"name", facts.name},
+                    {"version", facts.version},
+                    {"host", HostName()},
+                    {"pid", ::getpid()},
+                    {"created_utc", FormatUtc(clock.Wall())},
+                    {"created_ns", clock.Now().time_since_epoch().count()},
+                    {"ranks", facts.ranks}};
+  MUSTER_TRY(folder.Write("job.yaml", facts.job_yaml));
+  MUSTER_TRY(folder.Write("run.json", Dump(run)));
+  return folder;
+}
+
+Status RunFolder::Write(std::string_view name, std::string_view text, unsigned mode) {
+  return WriteDurably(*files_, At(name), AsBytes(text), mode);
+}
+
+Status RunFolder::WriteGeneration(Generation generation) {
+  const std::string text = fmt::format("{}\n", generation.value());
+  Status written = Write("generation", text);
+  if (written || written.error().code() != Code::kExhausted) return written;
+  const Fd fd(::open(At("generation").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid()) return written;
+  // The number only grows, so the new text is never shorter than the old.
+  const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);
+  if (n != static_cast<ssize_t>(text.size()) || ::fsync(fd.get()) < 0) return written;
+  return Ok();
+}
+
+std::string NewRunId() {
+  constexpr std::string_view kLetters = "abcdefghijkmnpqrstuvwxyz23456789";
+  std::array<unsigned char, 8> random{};
+  // Never short for 8 bytes once the system is up.
+  while (::getrandom(random.data(), random.size(), 0) < 0 && errno == EINTR) {
+  }
+  std::string id;
+  for (const unsigned char byte : random) id += kLetters[byte % kLetters.size()];
+  return id;
+}
+
+std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now) {
+  const std::string utc = FormatUtc(now);  // 2026-11-29T22:15:30.123Z
+  return fmt::format("runs/{}-{}{}{}-{}{}{}-{}", name, utc.substr(0, 4), utc.substr(5, 2),
+                     utc.substr(8, 2), utc.substr(11, 2), utc.substr(14, 2), utc.substr(17, 2),
+                     id.substr(0, 4));
+}
+
+}  // namespace muster::agent

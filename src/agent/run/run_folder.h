@@ -1,0 +1,55 @@
+#pragma once
+// The folder of one run (docs/formats/run-folder.md): made with mode 0700, held by an exclusive
+// flock while `muster run` lives, readable by others of the user at any moment. Owner: the run's
+// main thread.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/file_system.h"
+#include "base/result.h"
+#include "base/strong_id.h"
+
+namespace muster::agent {
+
+struct RunFacts {
+  std::string id;
+  std::string name;
+  std::string version;
+  std::uint32_t ranks = 0;
+  std::string job_yaml;
+};
+
+class RunFolder {
+ public:
+  /// Makes `path` (parents too), takes the lock and writes run.json and job.yaml. Conflict when
+  /// another run holds it, AlreadyExists when it holds an earlier run.
+  static Result<RunFolder> Create(FileSystem& files, const std::string& path, const RunFacts& facts,
+                                  const Clock& clock);
+
+  const std::string& path() const { return path_; }  ///< absolute
+  std::string At(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  /// Durable before it returns. When the disk is full the number is written over the old one in
+  /// place, which needs no new block.
+  Status WriteGeneration(Generation generation);
+  Status Write(std::string_view name, std::string_view text, unsigned mode = 0644);
+  FileSystem& files() const { return *files_; }
+
+ private:
+  RunFolder(FileSystem& files, std::string path, Fd lock)
+      : files_(&files), path_(std::move(path)), lock_(std::move(lock)) {}
+  FileSystem* files_;
+  std::string path_;
+  Fd lock_;
+};
+
+/// 8 letters and digits that no other run on this machine is likely to have.
+std::string NewRunId();
+/// runs/NAME-20261129-221530-ab12
+std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now);
+
+}  // namespace muster::agent

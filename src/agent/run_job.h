@@ -1,0 +1,47 @@
+#pragma once
+// `muster run`: one job on this host, from the first worker to the last, faults included. The value
+// says how it ended; everything else is in the run folder.
+//
+// Called once a process, from its main thread, before it has other threads: it blocks signals,
+// becomes a subreaper and ignores SIGPIPE.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/coordinator/job_state.h"
+#include "base/result.h"
+
+namespace muster::agent {
+
+struct RunOptions {
+  std::string name;
+  std::uint32_t ranks = 1;
+  std::string program;                         ///< absolute path of the command
+  std::vector<std::string> command;            ///< argv; the first is what the user wrote
+  std::string folder;                          ///< of the run; empty: runs/NAME-TIME-xxxx
+  std::string job_yaml;                        ///< for the record
+  std::string version;                         ///< of muster
+  std::string shim;                            ///< absolute path of muster-shim
+  bool zygote = false;                         ///< the program can serve as its own (muster-train)
+  std::string checkpoint_dir = "checkpoints";  ///< relative to the run folder
+  std::uint64_t checkpoint_every = 0;
+  std::vector<std::string> data;  ///< MUSTER_DATA_0, …
+  std::optional<nanoseconds> time_limit;
+  Policy policy;
+  bool quiet = false;  ///< no lines of workers on the console
+  bool json = false;   ///< stdout belongs to the result: workers' lines go to stderr
+};
+
+struct RunOutcome {
+  int exit_code = 0;
+  std::string result_json;   ///< as in result.json
+  bool hung_writer = false;  ///< a log write hangs in the kernel; leave by _exit
+};
+
+/// Errors are those from before the first worker: folder, lock, shim. From then on the outcome says
+/// what happened.
+Result<RunOutcome> RunJob(const RunOptions& options);
+
+}  // namespace muster::agent

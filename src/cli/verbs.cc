@@ -5,10 +5,12 @@ namespace muster::cli {
 
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
+void AddRun(CLI::App& parent, Invocation& invocation);
 void AddShow(CLI::App& parent, Invocation& invocation);
 
 void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddData(app, invocation);
+  AddRun(app, invocation);
   AddShow(app, invocation);
   AddExplain(app, invocation);
 }

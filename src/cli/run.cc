@@ -1,0 +1,53 @@
+// muster run JOB.yaml | muster run -n N -- CMD…: one job on this host, restarted when a worker
+// dies. The exit code is that of the run: 0, the root cause's own, 93, or 128 + signal.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "agent/run_job.h"
+#include "cli/run_options.h"
+#include "cli/verb.h"
+
+namespace muster::cli {
+namespace {
+
+Result<int> Run(const RunFlags& flags, const Invocation& invocation) {
+  const spec::Job job = MUSTER_TRY(JobFor(flags));
+  agent::RunOptions options = MUSTER_TRY(OptionsFor(job, flags, invocation.program));
+  options.version = MUSTER_VERSION;
+  options.json = invocation.json;
+  if (!job.log_rules.empty()) {
+    std::fputs("muster: logRules are kept in the job, but not acted on yet\n", stderr);
+  }
+  const agent::RunOutcome outcome = MUSTER_TRY(agent::RunJob(options));
+  if (invocation.json) MUSTER_TRY(Print(outcome.result_json));
+  // A log write that hangs in the kernel still uses what destructors would free.
+  if (outcome.hung_writer) ::_exit(outcome.exit_code);
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+void AddRun(CLI::App& parent, Invocation& invocation) {
+  CLI::App* app = AddSubcommand(
+      parent, "run", "Run a job on this machine; when a rank dies, the run goes on", invocation);
+  app->footer("muster run job.yaml\nmuster run -n 2 -- python train.py --epochs 3");
+  auto flags = std::make_shared<RunFlags>();
+  app->add_option("JOB|CMD", flags->words, "A job file, or -- and a command");
+  app->add_option("-n,--ranks", flags->ranks, "Worker processes on this machine");
+  app->add_option("--name", flags->name, "Name of the run; default: that of the job or command");
+  app->add_option("--run-dir", flags->folder, "Run folder; default: runs/NAME-TIME-xxxx");
+  app->add_option("--max-restarts", flags->max_restarts,
+                  "Restarts before the run fails; 0: none; default: the job's, or 3 and 1 full");
+  app->add_option("--grace", flags->grace_s,
+                  "Seconds between TERM and KILL when workers are stopped; default 30");
+  app->add_flag("--quiet", flags->quiet,
+                "Do not show the workers' output; it is in the run folder");
+  app->callback([flags, &invocation] {
+    invocation.action = [flags, &invocation] { return Run(*flags, invocation); };
+  });
+}
+
+}  // namespace muster::cli

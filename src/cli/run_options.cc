@@ -1,0 +1,159 @@
+#include "cli/run_options.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "agent/launch/launcher.h"
+#include "agent/shim/protocol.h"
+#include "base/durable.h"
+#include "os/process.h"
+#include "spec/command.h"
+#include "spec/env.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr std::string_view kTrainer = "muster-train";
+
+bool IsJobFile(const std::vector<std::string>& words) {
+  if (words.size() != 1) return false;
+  const std::string& word = words[0];
+  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
+}
+
+/// "python3 -u train.py --lr 1" → "train", "./a.out" → "a".
+std::string NameOfCommand(const std::vector<std::string>& command) {
+  std::string source = command.empty() ? "job" : command[0];
+  const auto script =
+      std::ranges::find_if(command, [](const std::string& word) { return word.ends_with(".py"); });
+  if (script != command.end()) source = *script;
+  source = NameOf(source);
+  source = source.substr(0, source.find('.', 1));
+  std::string name;
+  for (const char c : source.substr(0, 40)) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    if (plain) name += c;
+    if (!plain && !name.empty() && name.back() != '-') name += '-';
+  }
+  while (name.ends_with('-')) name.pop_back();
+  return name.empty() ? "job" : name;
+}
+
+std::uint32_t CountGpus() {
+  std::uint32_t count = 0;
+  while (::access(fmt::format("/dev/nvidia{}", count).c_str(), F_OK) == 0) ++count;
+  return count;
+}
+
+Result<std::uint32_t> RanksOf(const spec::RanksPerNode& ranks) {
+  const std::uint32_t gpus = CountGpus();
+  switch (ranks.kind) {
+    case spec::RanksPerNode::Kind::kCount:
+      return ranks.count;
+    case spec::RanksPerNode::Kind::kCpu:
+      return agent::AvailableCores();
+    case spec::RanksPerNode::Kind::kAuto:
+      return gpus > 0 ? gpus : agent::AvailableCores();
+    case spec::RanksPerNode::Kind::kGpu:
+      break;
+  }
+  if (gpus == 0) {
+    return Error(Code::kPrecondition, "ranksPerNode is gpu, but this machine has no GPU",
+                 "use a number, 'cpu' or 'auto'; nothing was started");
+  }
+  return gpus;
+}
+
+Result<std::string> FindCommand(const std::string& name, const std::string& folder) {
+  const std::string beside = folder + "/" + name;
+  if (name == kTrainer && ::access(beside.c_str(), X_OK) == 0) return beside;
+  const auto path = spec::ProcessEnv()("PATH");
+  Result<std::string> found = os::FindProgram(name, path.value_or("/usr/local/bin:/usr/bin:/bin"));
+  if (!found) {
+    return std::move(found.error()).Within("command").Hint("check its name; nothing was created");
+  }
+  if (::access(found->c_str(), X_OK) != 0 || std::filesystem::is_directory(*found)) {
+    return Error(Code::kDenied, fmt::format("command: {} is not an executable file", *found),
+                 "chmod +x it, or put its interpreter in front; nothing was created");
+  }
+  // Workers get an absolute path: their folder is ours now, but not for ever.
+  return std::filesystem::absolute(*found).lexically_normal().string();
+}
+
+Result<std::string> FindShim(const std::string& folder) {
+  std::string shim = folder + "/muster-shim";
+  if (::access(shim.c_str(), X_OK) == 0) return shim;
+  return Error(Code::kNotFound, shim + " is missing",
+               "muster-shim is installed beside muster; install both");
+}
+
+void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& policy) {
+  policy.process_restarts = job.restart.process_restarts;
+  policy.full_restarts = job.restart.full_restarts;
+  policy.eval_period = job.restart.eval_period;
+  if (flags.max_restarts) {
+    policy.process_restarts = *flags.max_restarts;
+    policy.full_restarts = 0;
+  }
+  if (flags.grace_s) {
+    policy.grace = std::chrono::duration_cast<agent::nanoseconds>(
+        std::chrono::duration<double>(std::clamp(*flags.grace_s, 0.0, 3600.0)));
+  }
+}
+
+}  // namespace
+
+Result<spec::Job> JobFor(const RunFlags& flags) {
+  spec::Job job;
+  if (IsJobFile(flags.words)) {
+    job = MUSTER_TRY(spec::ReadJob(PosixFiles(), flags.words[0])).job;
+  } else {
+    if (flags.words.empty()) {
+      return Error(Code::kInvalid, "nothing to run: give a job file or a command",
+                   "muster run job.yaml, or muster run -n 2 -- python train.py");
+    }
+    job.command = flags.words;
+    job.name = NameOfCommand(flags.words);
+  }
+  if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
+  if (!flags.name.empty()) job.name = flags.name;
+  MUSTER_TRY(spec::ValidateJob(job));
+  return job;
+}
+
+Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags,
+                                     const std::string& program) {
+  if (job.nodes.min > 1) {
+    return Error(
+        Code::kPrecondition,
+        fmt::format("the job asks for {} nodes; muster run serves one so far", job.nodes.min),
+        "set spec.nodes to 1; nothing was started");
+  }
+  agent::RunOptions options;
+  options.ranks = MUSTER_TRY(RanksOf(job.ranks_per_node));
+  if (options.ranks > agent::shim::kMaxWorkers) {
+    return Error(Code::kInvalid, fmt::format("{} ranks on one node; at most {} are possible",
+                                             options.ranks, agent::shim::kMaxWorkers));
+  }
+  const std::string beside = ParentOf(program);
+  const spec::Variables variables = spec::DataVariables(job);
+  options.command = MUSTER_TRY(spec::ExpandCommand(job.command, variables));
+  options.program = MUSTER_TRY(FindCommand(options.command[0], beside));
+  options.shim = MUSTER_TRY(FindShim(beside));
+  options.zygote = NameOf(options.program) == kTrainer;
+  options.name = job.name;
+  options.folder = flags.folder;
+  options.job_yaml = spec::PrintJobYaml(job);
+  options.checkpoint_dir = job.checkpoint.dir;
+  options.checkpoint_every = job.checkpoint.every;
+  for (const spec::DataSource& source : job.data) options.data.push_back(spec::DataPath(source));
+  options.time_limit = job.time_limit;
+  options.quiet = flags.quiet;
+  SetPolicy(job, flags, options.policy);
+  return options;
+}
+
+}  // namespace muster::cli

@@ -3,6 +3,7 @@
 
 namespace muster::cli {
 
+void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
 void AddRun(CLI::App& parent, Invocation& invocation);
@@ -12,6 +13,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddData(app, invocation);
   AddRun(app, invocation);
   AddShow(app, invocation);
+  AddCkpt(app, invocation);
   AddExplain(app, invocation);
 }
 

@@ -307,6 +307,10 @@ TEST(Resolve, TakesAFolderOrACheckpoint) {
   EXPECT_EQ(*ResolveCheckpoint(PosixFiles(), folder / "c/step-000000000001"),
             folder / "c/step-000000000001");
   EXPECT_EQ(ResolveCheckpoint(PosixFiles(), folder.path()).error().code(), Code::kNotFound);
+  SaveTogether(sample, folder / "checkpoints", 7, 1);
+  std::ofstream(folder / "run.json") << "{}";
+  EXPECT_EQ(*ResolveCheckpoint(PosixFiles(), folder.path()),
+            folder / "checkpoints/step-000000000007");
   EXPECT_EQ(ResolveCheckpoint(PosixFiles(), folder / "x").error().code(), Code::kNotFound);
 }
 

@@ -1,0 +1,75 @@
+// muster ckpt ls DIR: the committed checkpoints of a folder, oldest first; a damaged one says so.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "cli/ckpt_open.h"
+#include "cli/verb.h"
+
+namespace muster::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Describe(const checkpoint::CheckpointInfo& info) {
+  Json row = {{"step", info.step}, {"path", info.path}};
+  const auto opened = checkpoint::Checkpoint::Open(PosixFiles(), info.path);
+  if (!opened) {
+    row["damage"] = opened.error().message();
+    return row;
+  }
+  const checkpoint::Manifest& manifest = opened->manifest();
+  row["created_utc"] = manifest.created_utc;
+  row["bytes"] = StoredBytes(manifest).count;
+  row["generation"] = manifest.generation.value();
+  row["ranks"] = manifest.world;
+  row["model"] = manifest.model;
+  return row;
+}
+
+std::string Line(const Json& row) {
+  if (row.contains("damage"))
+    return fmt::format("{:>12}  damaged: {}\n", row["step"].get<std::uint64_t>(),
+                       row["damage"].get<std::string>());
+  return fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", row["step"].get<std::uint64_t>(),
+                     row["created_utc"].get<std::string>(),
+                     FormatBytes({row["bytes"].get<std::int64_t>()}),
+                     row["ranks"].get<std::uint32_t>(), row["generation"].get<std::uint64_t>(),
+                     row["model"].get<std::string>());
+}
+
+Result<int> Run(const std::string& path, bool json) {
+  const std::string folder = MUSTER_TRY(checkpoint::ResolveFolder(PosixFiles(), path));
+  Json rows = Json::array();
+  for (const auto& info : MUSTER_TRY(checkpoint::ListCheckpoints(PosixFiles(), folder)))
+    rows.push_back(Describe(info));
+  if (json) {
+    MUSTER_TRY(PrintJson({{"folder", folder}, {"checkpoints", rows}}));
+    return 0;
+  }
+  if (rows.empty()) {
+    fmt::print(stderr, "muster: {} holds no committed checkpoint\n", folder);
+    return 0;
+  }
+  std::string text = fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", "STEP", "CREATED",
+                                 "SIZE", "RANKS", "GEN", "MODEL");
+  for (const Json& row : rows) text += Line(row);
+  MUSTER_TRY(Print(text));
+  return 0;
+}
+
+}  // namespace
+
+void AddCkptLs(CLI::App& parent, Invocation& invocation) {
+  CLI::App* app =
+      AddSubcommand(parent, "ls", "List the committed checkpoints of a folder", invocation);
+  const auto folder = std::make_shared<std::string>();
+  app->add_option("DIR", *folder, "A folder of checkpoints, or a run folder")->required();
+  app->callback([&invocation, folder] {
+    invocation.action = [&invocation, folder] { return Run(*folder, invocation.json); };
+  });
+}
+
+}  // namespace muster::cli

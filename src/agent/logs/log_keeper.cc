@@ -123,7 +123,7 @@ class LogKeeper::Impl {
     }
     // Half a second more than the pipes got; a write that hangs longer hangs in the kernel.
     if (writer_done_.wait_for(limit + milliseconds(500)) != std::future_status::ready) {
-      writer_.detach();
+      writer_.detach();  // allow: hangs in the kernel, join would hang too
       return false;
     }
     writer_.join();

@@ -85,7 +85,8 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
     accounting_.WorkersStopped(now);
     // The state already holds the next generation's number.
     const auto gen = state_.generation.value() - (after == Phase::kStarting ? 1 : 0);
-    events_.Add("workers_stopped", {{"gen", gen}});
+    const bool succeeded = state_.verdict && state_.verdict->succeeded;
+    if (!succeeded) events_.Add("workers_stopped", {{"gen", gen}});
     if (!faults_.empty() && faults_.back().stopped == Instant{}) {
       faults_.back().stopped = now;
     }

@@ -66,12 +66,13 @@ void Console::Queue(std::size_t index, std::string text) {
   if (sink.dead) return;
   sink.backlog += text;
   if (sink.backlog.size() <= kMaxBacklog) return;
-  // Half of it goes at once, up to the end of a line.
-  const std::size_t end = sink.backlog.find('\n', kMaxBacklog / 2);
-  const std::size_t cut = end == std::string::npos ? sink.backlog.size() : end + 1;
-  hidden_ += static_cast<std::uint64_t>(std::count(
-      sink.backlog.begin(), sink.backlog.begin() + static_cast<std::ptrdiff_t>(cut), '\n'));
-  sink.backlog.erase(0, cut);
+  // Half of it goes at once, in whole lines: one that is partly out is finished first.
+  const std::size_t begin = sink.mid_line ? sink.backlog.find('\n') + 1 : 0;
+  const std::size_t end = std::max(begin, sink.backlog.find('\n', kMaxBacklog / 2) + 1);
+  hidden_ += static_cast<std::uint64_t>(
+      std::count(sink.backlog.begin() + static_cast<std::ptrdiff_t>(begin),
+                 sink.backlog.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+  sink.backlog.erase(begin, end - begin);
 }
 
 void Console::PumpSink(std::size_t index) {
@@ -90,6 +91,7 @@ void Console::PumpSink(std::size_t index) {
     // A reader that went away ends the showing, never the run.
     sink.dead = n < 0 && errno != EAGAIN;
     if (n <= 0) break;
+    sink.mid_line = sink.backlog[written + static_cast<std::size_t>(n) - 1] != '\n';
     written += static_cast<std::size_t>(n);
   }
   sink.backlog.erase(0, sink.dead ? sink.backlog.size() : written);

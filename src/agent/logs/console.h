@@ -44,7 +44,7 @@ class Console {
  private:
   struct Sink {
     std::string backlog;
-    std::uint64_t dropped = 0;
+    bool mid_line = false;  ///< the backlog begins inside a line that is partly out
     bool dead = false;
   };
   bool Admit();

@@ -1,0 +1,187 @@
+"""Starting, hurting and inspecting runs. The processes of a run are found by MUSTER_RUN in their environment."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+SOON = 30.0  # seconds that nothing here should take
+
+
+def wait_for(condition, what: str, limit: float = SOON):
+    """The first true value of `condition()`."""
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.005)
+    raise AssertionError(f"not within {limit} s: {what}")
+
+
+def read_lines(path: pathlib.Path) -> list[dict]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+
+
+def processes_of(folder: pathlib.Path) -> list[int]:
+    """Every living process that was started for the run in `folder`."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            marked = f"MUSTER_RUN={folder}\0".encode() in (entry / "environ").read_bytes() + b"\0"
+            if marked and ") Z " not in (entry / "stat").read_text():
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def cgroups_of(run_id: str) -> list[pathlib.Path]:
+    return [path for path in pathlib.Path("/sys/fs/cgroup").rglob(f"muster-{run_id}") if path.is_dir()]
+
+
+@dataclasses.dataclass
+class Run:
+    """A `muster run` that was started and may be over."""
+
+    process: subprocess.Popen
+    folder: pathlib.Path
+    shared_before: set
+    out: str = ""
+    err: str = ""
+
+    def events(self, name: str | None = None) -> list[dict]:
+        events = read_lines(self.folder / "events.jsonl")
+        return [event for event in events if name in (None, event["event"])]
+
+    def wait_event(self, name: str, count: int = 1, **fields) -> dict:
+        def matching():
+            matches = [e for e in self.events(name) if all(e.get(k) == v for k, v in fields.items())]
+            return matches[count - 1 :]
+
+        return wait_for(matching, f"event {name} {fields}")[0]
+
+    def steps(self, rank: int) -> list[dict]:
+        return read_lines(self.folder / "steps" / f"rank-{rank}.jsonl")
+
+    def wait_step(self, step: int, rank: int = 0, generation: int = 1):
+        wait_for(
+            lambda: any(s["step"] >= step and s["gen"] == generation for s in self.steps(rank)[-50:]),
+            f"step {step} of rank {rank}",
+        )
+
+    def pid(self, rank: int, generation: int = 1) -> int:
+        return self.wait_event("worker_started", rank=rank, gen=generation)["pid"]
+
+    def wait(self, condition, what: str):
+        return wait_for(condition, what)
+
+    def processes(self) -> list[int]:
+        return processes_of(self.folder)
+
+    def shim(self) -> int:
+        """The shim of this run: a child of `muster run`."""
+        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return int(children.read_text().split()[0])
+
+    def kill(self, rank: int, generation: int = 1, number: int = signal.SIGKILL):
+        os.kill(self.pid(rank, generation), number)
+
+    def end(self, limit: float = SOON) -> int:
+        self.out, self.err = self.process.communicate(timeout=limit)
+        return self.process.returncode
+
+    def log(self, rank: int, generation: int = 1, stream: str = "stdout") -> bytes:
+        return (self.folder / "logs" / f"rank-{rank}" / f"gen-{generation}.{stream}.log").read_bytes()
+
+    def result(self) -> dict:
+        return json.loads((self.folder / "result.json").read_text())
+
+    def fault(self) -> dict:
+        return json.loads((self.folder / "fault.json").read_text())
+
+    def assert_nothing_left(self, limit: float = SOON):
+        wait_for(lambda: not processes_of(self.folder), f"no process: {processes_of(self.folder)}", limit)
+        facts = self.folder / "run.json"
+        if facts.exists():
+            run_id = json.loads(facts.read_text())["id"]
+            wait_for(lambda: not cgroups_of(run_id), f"no cgroup: {cgroups_of(run_id)}", limit)
+        assert set(os.listdir("/dev/shm")) <= self.shared_before
+
+
+@pytest.fixture
+def bin_with_stepper(programs, build, tmp_path) -> pathlib.Path:
+    """A folder with muster and muster-shim, and the stepper under the trainer's name."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for source, name in [
+        (programs / "muster", "muster"),
+        (programs / "muster-shim", "muster-shim"),
+        (build / "tests" / "stepper", "muster-train"),
+    ]:
+        shutil.copy2(source, folder / name)
+    return folder
+
+
+@pytest.fixture
+def start(bin_with_stepper, tmp_path):
+    """start(CMD…, ranks=2, flags=[…]) → Run. What is alive at the end of the test is killed."""
+    runs = []
+
+    def begin(*command, ranks=2, flags=(), folder=None, **environment) -> Run:
+        folder = folder or tmp_path / f"run-{len(runs)}"
+        words = ["run", "-n", ranks, "--run-dir", folder, *flags, "--", *command]
+        process = subprocess.Popen(
+            [str(bin_with_stepper / "muster"), *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            cwd=tmp_path,
+            env=os.environ | environment,
+        )
+        run = Run(process, folder, set(os.listdir("/dev/shm")))
+        runs.append(run)
+        return run
+
+    yield begin
+    for run in runs:
+        if run.process.poll() is None:
+            run.process.kill()
+            run.process.communicate()
+        for pid in processes_of(run.folder):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def wait_until():
+    return wait_for
+
+
+@pytest.fixture
+def python() -> str:
+    return sys.executable
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Writes a Python script and returns its path."""
+
+    def write(text: str, name: str = "script.py") -> pathlib.Path:
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write

@@ -1,0 +1,220 @@
+"""However a run ends, it says why and leaves no process, no shared memory and no cgroup."""
+
+import os
+import random
+import signal
+import time
+
+import pytest
+
+STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+POLITE = r"""
+import os, signal, sys, time
+def leave(number, frame):
+    os.write(1, b"saved on %s\n" % signal.Signals(number).name.encode())
+    sys.exit(0)
+for number in (signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, leave if number == signal.SIGTERM else lambda n, f: print("usr1", flush=True))
+os.write(1, b"up\n")
+while True:
+    time.sleep(0.05)
+"""
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(600)
+    os._exit(0)
+print("main is done", flush=True)
+"""
+
+
+def wait_up(run, ranks=2):
+    for rank in range(ranks):
+        run.wait(lambda rank=rank: b"up" in run.log(rank), "the worker says it is up")
+
+
+def wait_log(run, rank=0):
+    path = run.folder / "logs" / f"rank-{rank}" / "gen-1.stdout.log"
+    run.wait(path.exists, "its log")
+
+
+def started(start, python, code, **options):
+    run = start(python, "-c", code, **options)
+    for rank in range(2):
+        wait_log(run, rank)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
+)
+def test_a_signal_ends_the_run_with_its_code(start, number, code):
+    run = start("muster-train", "--steps", 100000)
+    run.wait_step(5)
+    run.process.send_signal(number)
+    assert run.end() == code
+    run.assert_nothing_left()
+    assert run.result()["state"] == "FAILED"
+
+
+def test_workers_are_asked_before_they_are_killed(start, python):
+    run = started(start, python, POLITE)
+    wait_up(run)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    assert run.log(0) == b"up\nsaved on SIGTERM\n"
+    run.assert_nothing_left()
+
+
+def test_who_ignores_term_is_killed_after_the_grace(start, python):
+    run = started(start, python, STUBBORN, flags=["--grace", "0.3"])
+    wait_up(run)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    assert {e["signal"] for e in run.events("worker_exited")} == {9}
+    run.assert_nothing_left()
+
+
+def test_a_second_interrupt_kills_at_once(start, python):
+    run = started(start, python, STUBBORN, flags=["--grace", "500"])
+    wait_up(run)
+    run.process.send_signal(signal.SIGINT)
+    run.wait_event("signal")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    run.assert_nothing_left()
+
+
+def test_usr1_reaches_who_handles_it_and_spares_who_does_not(start, python):
+    run = started(start, python, POLITE)
+    wait_up(run)
+    run.process.send_signal(signal.SIGUSR1)
+    run.wait(lambda: b"usr1" in run.log(0) and b"usr1" in run.log(1), "both got it")
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end() == 143
+    run = start("muster-train", "--steps", 400)
+    run.wait_step(5)
+    run.process.send_signal(signal.SIGUSR1)
+    assert run.end() == 0, run.err
+
+
+def test_interrupts_at_any_moment_end_the_run(start):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    for round_number in range(10):
+        run = start("muster-train", "--steps", 100000, "--step-ms", 1)
+        time.sleep(draw.uniform(0, 0.3))  # the moment is what is tested
+        if round_number % 2 == 1 and run.events("worker_started"):
+            run.kill(draw.randrange(2))
+        run.process.send_signal(signal.SIGINT)
+        if draw.random() < 0.5:
+            run.process.send_signal(signal.SIGINT)
+        assert run.end() in (130, -signal.SIGINT), run.err
+        run.assert_nothing_left()
+
+
+def test_sigkill_of_muster_run_at_any_moment_leaves_nothing(start):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    for round_number in range(24):
+        run = start("muster-train", "--steps", 100000, "--step-ms", 1)
+        time.sleep(draw.uniform(0, 0.4))  # the moment is what is tested
+        if round_number % 3 == 2 and run.events("worker_started"):
+            run.kill(draw.randrange(2))
+        run.process.kill()
+        run.end()
+        run.assert_nothing_left()
+
+
+def test_sigkill_of_muster_run_ends_stubborn_workers_and_their_daemons(start, python):
+    code = DAEMON.replace("print", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print")
+    run = started(start, python, code + "\ntime.sleep(600)", flags=["--grace", "0.2"])
+    run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
+    run.process.kill()
+    run.end()
+    run.assert_nothing_left()
+
+
+def test_sigkill_of_the_shim_ends_the_run(start, python):
+    run = started(start, python, DAEMON + "\ntime.sleep(600)")
+    run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
+    os.kill(run.shim(), signal.SIGKILL)
+    assert run.end() == 1
+    assert "muster-shim died" in run.err
+    run.assert_nothing_left()
+
+
+def test_a_daemon_that_holds_the_pipe_does_not_hold_the_end(start, python):
+    run = start(python, "-c", DAEMON)
+    assert run.end(limit=15) == 0, run.err
+    assert run.log(0) == b"main is done\n"
+    run.assert_nothing_left()
+
+
+def test_a_worker_without_descriptors_left_is_a_fault_like_any_other(start, python):
+    code = "import os\nwhile True: os.open('/dev/null', os.O_RDONLY)"
+    run = start(python, "-c", code, flags=["--max-restarts", 0])
+    assert run.end() == 1
+    assert "Too many open files" in run.fault()["exception"]
+    run.assert_nothing_left()
+
+
+def test_a_worker_has_its_own_descriptors_and_no_others(start, python):
+    code = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.getsid(0) == os.getpid())"
+    run = start(python, "-c", code)
+    assert run.end() == 0
+    assert run.log(0) == b"[0, 1, 2, 3, 4] True\n"
+
+
+def test_two_runs_in_one_folder_the_second_is_refused(start):
+    first = start("muster-train", "--steps", 100000)
+    first.wait_step(2)
+    second = start("muster-train", folder=first.folder)
+    assert second.end() == 5
+    assert f"process {first.process.pid}" in second.err and "in use by" in second.err
+    first.process.send_signal(signal.SIGTERM)
+    assert first.end() == 143
+    third = start("muster-train", folder=first.folder)
+    assert third.end() == 5
+    assert "holds an earlier run" in third.err
+    assert len(first.events("run_started")) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "code", "text"),
+    [
+        (["no-such-program"], {}, 3, "no-such-program"),
+        (["./missing.sh"], {}, 3, "missing.sh"),
+        (["true"], {"ranks": 0}, 2, "ranksPerNode"),
+        (["true"], {"ranks": 100000}, 2, "at most"),
+        (["/dev/null"], {}, 2, "/dev/null"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_anything_is_made(start, tmp_path, command, options, code, text):
+    run = start(*command, **options)
+    assert run.end() == code, run.err
+    assert text in run.err
+    assert not run.folder.exists() and not (tmp_path / "runs").exists()
+
+
+def test_a_missing_interpreter_ends_at_once_with_127(start, script):
+    path = script("#!/no/such/python\n", "tool")
+    path.chmod(0o755)
+    run = start(path)
+    assert run.end() == 127
+    assert len(run.events("generation_started")) == 1
+    run.assert_nothing_left()
+
+
+def test_records_are_private_and_hide_the_users_variables(start, python):
+    run = start(python, "-c", "raise SystemExit(3)", flags=["--max-restarts", 0], MY_TOKEN="hunter2")
+    assert run.end() == 3
+    assert run.folder.stat().st_mode & 0o777 == 0o700
+    for name in ["fault.json", "fault-1.json", "logs/rank-0/gen-1.stderr.log"]:
+        assert (run.folder / name).stat().st_mode & 0o777 == 0o600, name
+    assert "MY_TOKEN=<redacted>" in run.fault()["environment"]
+    assert not any(b"hunter2" in path.read_bytes() for path in run.folder.rglob("*") if path.is_file())

@@ -1,0 +1,137 @@
+"""A rank dies, the run goes on: from the zygote for programs on our library, by exec for any other."""
+
+import json
+import random
+import signal
+import subprocess
+
+import pytest
+
+STEPS = 300
+
+
+def undisturbed_sum(ranks: int = 2) -> str:
+    return f"sum {sum(step * (rank + 1) for step in range(1, STEPS + 1) for rank in range(ranks))}"
+
+
+def last_line(log: bytes) -> str:
+    return log.decode().splitlines()[-1]
+
+
+def test_an_undisturbed_run_ends_with_0_and_leaves_nothing(start):
+    run = start("muster-train", "--steps", STEPS)
+    assert run.end() == 0, run.err
+    run.assert_nothing_left()
+    assert last_line(run.log(0)) == undisturbed_sum()
+    assert {e["how"] for e in run.events("worker_started")} == {"fork"}
+    result = run.result()
+    assert (result["state"], result["steps"], result["restarts"]) == ("SUCCEEDED", STEPS, 0)
+    assert [s["step"] for s in run.steps(1)] == list(range(1, STEPS + 1))
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_killed_rank_costs_one_generation_and_no_result(start, rank):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, "--every", 25)
+    run.wait_step(60)
+    run.kill(rank)
+    assert run.end() == 0, run.err
+    run.assert_nothing_left()
+    assert last_line(run.log(0, 2)) == undisturbed_sum()
+    result, fault = run.result(), run.fault()
+    assert result["restarts"] == 1
+    assert (fault["rank"], fault["generation"], fault["cause"]) == (rank, 1, "killed by SIGKILL")
+    assert fault["exit"] == {"signal": "SIGKILL", "signal_number": 9}
+    assert fault["step"] >= 60
+    assert f"rank {rank} killed by SIGKILL at step {fault['step']}; 2 ranks restarted; back at step" in run.err
+    resumed = min(s["step"] for s in run.steps(0) if s["gen"] == 2)
+    assert resumed % 25 == 1 and resumed <= fault["step"] + 1
+    names = [e["event"] for e in run.events()]
+    order = ["fault", "pause", "workers_stopped", "generation_started", "ranks_ready", "run_ended"]
+    positions = [len(names) - 1 - names[::-1].index(name) for name in order]
+    assert positions == sorted(positions)
+    assert (run.folder / "generation").read_text() == "2\n"
+    lost = result["lost"]
+    assert all(lost[key] >= 0 for key in lost) and 0 < sum(lost.values()) < 20
+    assert 0 < result["goodput"] <= 1
+
+
+def test_two_ranks_that_die_together_are_one_fault(start):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, ranks=4)
+    run.wait_step(20)
+    for rank in (1, 3):
+        run.kill(rank)
+    assert run.end() == 0, run.err
+    assert run.result()["restarts"] == 1
+    run.assert_nothing_left()
+
+
+def test_deaths_at_random_moments_change_no_result(start):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 3, "--every", 5, flags=["--max-restarts", 20])
+    for generation in range(1, 5):
+        run.wait_step(draw.randrange(1, 60) + (generation - 1) * 60, generation=generation)
+        run.kill(draw.randrange(2), generation)
+        run.wait_event("generation_started", gen=generation + 1)
+    assert run.end() == 0, run.err
+    assert last_line(run.log(0, 5)) == undisturbed_sum()
+    run.assert_nothing_left()
+
+
+def test_the_same_exception_at_the_same_step_ends_the_run_with_its_code(start):
+    run = start("muster-train", "--fail-at", 7, "--fail-rank", 1, "--exit", 42, "--fail-message", "loss is NaN")
+    assert run.end() == 42
+    assert "for the second time" in run.err and "loss is NaN" in run.err
+    assert run.result()["restarts"] == 1
+    assert run.fault()["exception"] == "stepper: loss is NaN"
+    run.assert_nothing_left()
+
+
+def test_without_restarts_the_cause_gives_the_exit_code(start, python):
+    command = [python, "-c", "import os,sys,time; time.sleep(60) if os.environ['RANK'] == '0' else sys.exit(42)"]
+    run = start(*command, flags=["--max-restarts", 0])
+    assert run.end() == 42
+    run = start(python, "-c", "import os,signal; os.kill(os.getpid(), signal.SIGSEGV)", flags=["--max-restarts", 0])
+    assert run.end() == 128 + signal.SIGSEGV
+    assert run.fault()["cause"] == "killed by SIGSEGV"
+    run.assert_nothing_left()
+
+
+def test_when_no_restart_is_left_the_code_is_93_and_the_cause_is_named(start, python):
+    run = start(python, "-c", "import sys; sys.exit(5)", flags=["--max-restarts", 2])
+    assert run.end() == 93
+    assert "ended with exit code 5; no restart left (2 used)" in run.err
+    assert len(run.events("generation_started")) == 3
+    run.assert_nothing_left()
+
+
+def test_after_its_process_restarts_a_job_gets_a_full_one(start, tmp_path, script, python):
+    counter = script("import os,sys; sys.exit(int(os.environ['TORCHELASTIC_RESTART_COUNT']) < 2)")
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "apiVersion: muster/v1\nkind: Job\nmetadata: {name: full}\nspec:\n  ranksPerNode: 1\n"
+        f"  command: [{python}, {counter}]\n  restart: {{processRestarts: 1, fullRestarts: 1}}\n"
+    )
+    done = subprocess.run(
+        [tmp_path / "bin" / "muster", "run", job, "--run-dir", tmp_path / "full", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["state"], result["restarts"]) == ("SUCCEEDED", 2)
+
+
+def test_a_broken_zygote_means_exec_and_is_said_once(start, bin_with_stepper, script, python):
+    # The trainer's name on a script that does not know --zygote.
+    trainer = bin_with_stepper / "muster-train"
+    trainer.unlink()
+    trainer.write_text(f"#!{python}\nimport sys\nsys.exit(2 if '--zygote' in sys.argv else 0)\n")
+    trainer.chmod(0o755)
+    run = start("muster-train", "work")
+    assert run.end() == 0, run.err
+    assert run.err.count("workers are executed from now on") == 1
+    assert {e["how"] for e in run.events("worker_started")} == {"exec"}
+    run.assert_nothing_left()

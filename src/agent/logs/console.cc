@@ -14,6 +14,7 @@ namespace {
 constexpr std::size_t kOut = 0;
 constexpr std::size_t kErr = 1;
 constexpr std::size_t kMaxBacklog = std::size_t{1} << 20;
+constexpr std::size_t kPumpAt = std::size_t{32} << 10;
 
 }  // namespace
 
@@ -50,7 +51,9 @@ void Console::WorkerLine(Rank rank, Generation generation, Stream stream, const 
   text += line.text;
   text += '\n';
   const bool one_sink = options_.out_fd == options_.err_fd;
-  Queue(stream == Stream::kOut && !one_sink ? kOut : kErr, std::move(text));
+  const std::size_t sink = stream == Stream::kOut && !one_sink ? kOut : kErr;
+  Queue(sink, std::move(text));
+  if (sinks_[sink].backlog.size() > kPumpAt) PumpSink(sink);
 }
 
 void Console::Say(std::string_view text) {

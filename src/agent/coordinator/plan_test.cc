@@ -1,0 +1,293 @@
+// The table of the ladder, the way of a restart, and random histories.
+#include "agent/coordinator/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/rng.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+const Instant kNow{seconds(1000)};
+const Ending kKilled{.signal = SIGKILL, .time = kNow};
+const Ending kCode3{.code = 3, .time = kNow};
+
+JobState Faulty(const Ending& ending, std::uint64_t step = 10, bool steps = true) {
+  JobState state;
+  state.phase = Phase::kGathering;
+  state.generation = Generation(2);
+  state.ranks.resize(2);
+  state.fault = Fault{Rank(1), Generation(2), ending, step, steps, "ValueError: bad"};
+  return state;
+}
+
+struct LadderCase {
+  const char* name;
+  JobState state;
+  Policy policy;
+  std::optional<RestartKind> restart;
+  int exit_code;
+  const char* reason;
+};
+
+JobState With(JobState state, const std::function<void(JobState&)>& change) {
+  change(state);
+  return state;
+}
+
+std::vector<LadderCase> Ladder() {
+  const Policy usual;
+  const Policy off{.process_restarts = 0, .full_restarts = 0};
+  const auto used = [](std::size_t processes, std::size_t fulls, seconds ago) {
+    return [=](JobState& state) {
+      state.process_restarts.assign(processes, kNow - ago);
+      state.full_restarts.assign(fulls, kNow - ago);
+      state.restarts = static_cast<std::uint32_t>(processes + fulls);
+    };
+  };
+  const auto before = [](const Ending& ending, std::uint64_t step, const char* exception) {
+    return [=](JobState& state) {
+      state.last_fault = Fault{Rank(0), Generation(1), ending, step, true, exception};
+    };
+  };
+  const Ending not_found{.start_error = ENOENT, .never_found = true};
+  const Ending refused{.start_error = EBUSY};
+  return {
+      {"first fault", Faulty(kKilled), usual, RestartKind::kProcesses, 0, "restart 1 of 3"},
+      {"third", With(Faulty(kKilled), used(2, 0, seconds(9))), usual, RestartKind::kProcesses, 0,
+       "restart 3 of 3"},
+      {"fourth is full", With(Faulty(kKilled), used(3, 0, seconds(9))), usual, RestartKind::kFull,
+       0, "full restart 1 of 1"},
+      {"old ones do not count", With(Faulty(kKilled), used(3, 1, std::chrono::hours(7))), usual,
+       RestartKind::kProcesses, 0, "restart 1 of 3"},
+      {"nothing left", With(Faulty(kKilled), used(3, 1, seconds(9))), usual, std::nullopt, 93,
+       "no restart left (4 used)"},
+      {"off: the signal's code", Faulty(kKilled), off, std::nullopt, 137, "restarts are off"},
+      {"off: its own code", Faulty(kCode3), off, std::nullopt, 3, "exit code 3"},
+      {"same exception, same step", With(Faulty(kCode3), before(kCode3, 10, "ValueError: bad")),
+       usual, std::nullopt, 3, "second time"},
+      {"same exception, other step", With(Faulty(kCode3), before(kCode3, 9, "ValueError: bad")),
+       usual, RestartKind::kProcesses, 0, ""},
+      {"other exception, same step", With(Faulty(kCode3), before(kCode3, 10, "KeyError")), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"killed from outside twice", With(Faulty(kKilled), before(kKilled, 10, "ValueError: bad")),
+       usual, RestartKind::kProcesses, 0, ""},
+      {"steps unknown", With(Faulty(kCode3, 10, false), before(kCode3, 10, "ValueError: bad")),
+       usual, RestartKind::kProcesses, 0, ""},
+      {"no progress", With(Faulty(kKilled), [](JobState& s) { s.without_progress = 3; }), usual,
+       std::nullopt, 93, "no new durable step in 3 generations"},
+      {"no progress, steps unknown",
+       With(Faulty(kKilled, 0, false), [](JobState& s) { s.without_progress = 3; }), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"command not there", Faulty(not_found), usual, std::nullopt, 127, "could not be started"},
+      {"zygote refuses", With(Faulty(refused), [](JobState& s) { s.use_zygote = true; }), off,
+       RestartKind::kExec, 0, "executed from now on"},
+      {"no zygote, clone refuses", Faulty(refused), usual, RestartKind::kProcesses, 0, ""},
+  };
+}
+
+TEST(PlanRestart, ChoosesTheRungOfItsTable) {
+  for (const LadderCase& c : Ladder()) {
+    SCOPED_TRACE(c.name);
+    const Decision decision = PlanRestart(c.state, kNow, c.policy);
+    EXPECT_EQ(decision.restart, c.restart);
+    EXPECT_THAT(decision.reason, HasSubstr(c.reason));
+    if (!c.restart) {
+      EXPECT_EQ(decision.verdict.exit_code, c.exit_code);
+      EXPECT_FALSE(decision.verdict.succeeded);
+    }
+  }
+}
+
+/// Feeds events and keeps the last orders.
+class Job {
+ public:
+  explicit Job(std::uint32_t ranks) { state.ranks.resize(ranks); }
+
+  std::vector<Action> Feed(const Event& event) {
+    Plan plan = Advance(state, event, now, policy);
+    state = plan.next;
+    reason = plan.reason;
+    return plan.actions;
+  }
+  std::vector<Action> Exit(std::uint32_t rank, Ending ending, nanoseconds ago = {}) {
+    ending.time = now - ago;
+    return Feed({.kind = Event::Kind::kExited,
+                 .rank = Rank(rank),
+                 .generation = state.generation,
+                 .ending = ending});
+  }
+  void StartAll() {
+    for (std::uint32_t i = 0; i < state.ranks.size(); ++i) {
+      Feed({.kind = Event::Kind::kStarted, .rank = Rank(i), .generation = state.generation});
+      state.ranks[i].steps = true;
+    }
+  }
+  void Begin() {
+    Feed({.kind = Event::Kind::kStart});
+    StartAll();
+  }
+
+  JobState state;
+  Instant now = kNow;
+  Policy policy;
+  std::string reason;
+};
+
+TEST(Advance, ARestartGoesThroughGatherStopAndANewGeneration) {
+  Job job(2);
+  auto orders = job.Feed({.kind = Event::Kind::kStart});
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(orders[0].kind, Action::Kind::kStartRanks);
+  EXPECT_EQ(orders[0].generation, Generation(1));
+  job.StartAll();
+  EXPECT_EQ(job.state.phase, Phase::kRunning);
+
+  EXPECT_TRUE(job.Exit(1, {.signal = SIGKILL}).empty());
+  EXPECT_EQ(job.state.phase, Phase::kGathering);
+  job.now += milliseconds(19);
+  EXPECT_TRUE(job.Feed({.kind = Event::Kind::kTick}).empty());
+  job.now += milliseconds(1);
+  orders = job.Feed({.kind = Event::Kind::kTick});
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(orders[0].kind, Action::Kind::kStop);
+  EXPECT_EQ(orders[0].grace.count(), 0) << "survivors on our library hold nothing";
+
+  job.Exit(0, {.signal = SIGKILL});
+  EXPECT_EQ(job.state.ranks[0].state, RankState::kStopped) << "stopped by us is no fault";
+  orders = job.Feed({.kind = Event::Kind::kStopped});
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(orders[0].generation, Generation(2));
+  EXPECT_EQ(job.state.restarts, 1U);
+  EXPECT_EQ(job.state.fault->rank, Rank(1));
+}
+
+TEST(Advance, TheEarliestDeathIsTheCauseWhateverTheOrderOfReports) {
+  Job job(3);
+  job.Begin();
+  job.Exit(2, {.code = 1});
+  job.Exit(0, {.signal = SIGSEGV}, milliseconds(5));
+  job.Exit(1, {.code = 1});
+  EXPECT_EQ(job.state.phase, Phase::kStopping) << "nobody is left to be waited for";
+  EXPECT_EQ(job.state.fault->rank, Rank(0));
+}
+
+TEST(Advance, ForeignProgramsGetTheirGrace) {
+  Job job(2);
+  job.Begin();
+  job.state.ranks[0].steps = false;
+  job.Exit(1, {.signal = SIGKILL});
+  job.now += milliseconds(20);
+  const auto orders = job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(orders.at(0).grace, job.policy.grace);
+  EXPECT_EQ(orders.at(0).signal, SIGTERM);
+}
+
+TEST(Advance, AllRanksFinishedSucceedsAndClearsWhatTheyLeft) {
+  Job job(2);
+  job.Begin();
+  EXPECT_TRUE(job.Exit(0, {}).empty());
+  const auto orders = job.Exit(1, {});
+  EXPECT_EQ(orders.at(0).kind, Action::Kind::kStop);
+  EXPECT_EQ(job.Feed({.kind = Event::Kind::kStopped}).at(0).kind, Action::Kind::kEnd);
+  EXPECT_TRUE(job.state.verdict->succeeded);
+}
+
+TEST(Advance, AnInterruptEndsARestartToo) {
+  Job job(2);
+  job.Begin();
+  job.Exit(1, {.signal = SIGKILL});
+  job.now += milliseconds(20);
+  job.Feed({.kind = Event::Kind::kTick});
+  ASSERT_EQ(job.state.phase, Phase::kStopping);
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+  const auto orders = job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+  EXPECT_EQ(orders.at(0).grace.count(), 0) << "the second kills";
+  job.Feed({.kind = Event::Kind::kStopped});
+  EXPECT_EQ(job.state.phase, Phase::kEnded);
+  EXPECT_EQ(job.state.verdict->exit_code, 130);
+}
+
+TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {
+  Job job(2);
+  job.Begin();
+  const Event stale{.kind = Event::Kind::kExited,
+                    .rank = Rank(0),
+                    .generation = Generation(0),
+                    .ending = kKilled};
+  EXPECT_TRUE(job.Feed(stale).empty());
+  EXPECT_EQ(job.state.phase, Phase::kRunning);
+}
+
+TEST(Advance, ThreeGenerationsWithoutADurableStepAreEnough) {
+  Job job(1);
+  job.policy.process_restarts = 100;
+  job.Begin();
+  for (int fault = 1; fault <= 3; ++fault) {
+    job.state.ranks[0].step = static_cast<std::uint64_t>(fault);
+    job.Exit(0, {.signal = SIGKILL});
+    job.Feed({.kind = Event::Kind::kStopped});
+    if (fault < 3) job.StartAll();
+  }
+  EXPECT_EQ(job.state.phase, Phase::kEnded);
+  EXPECT_EQ(job.state.verdict->exit_code, 93);
+}
+
+Event RandomEvent(Rng& rng, const JobState& state) {
+  Event event;
+  event.kind = static_cast<Event::Kind>(rng.Below(8));
+  // Rare, so that histories get long.
+  const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kShimLost ||
+                    event.kind == Event::Kind::kGiveUp;
+  if (ends && rng.Below(20) != 0) event.kind = Event::Kind::kTick;
+  event.rank = Rank(static_cast<std::uint32_t>(rng.Below(4)));
+  event.generation = Generation(state.generation.value() - (rng.Below(8) == 0 ? 1 : 0));
+  event.signal = SIGTERM;
+  if (rng.Below(2) == 0) event.ending.signal = SIGKILL;
+  return event;
+}
+
+TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
+  const std::uint64_t seed = 20261129;
+  std::uint64_t events = 0;
+  for (std::uint64_t history = 0; events < 100'000; ++history) {
+    Rng rng(Mix(seed, history));
+    Job job(3);
+    job.policy.process_restarts = static_cast<std::uint32_t>(rng.Below(4));
+    std::uint64_t ends = 0;
+    bool stop_pending = false;
+    for (int i = 0; i < 300; ++i, ++events) {
+      const Event event = RandomEvent(rng, job.state);
+      if (event.kind == Event::Kind::kStopped) stop_pending = false;
+      job.now += milliseconds(rng.Below(30));
+      const JobState before = job.state;
+      for (const Action& order : job.Feed(event)) {
+        ends += order.kind == Action::Kind::kEnd ? 1 : 0;
+        stop_pending = stop_pending || order.kind == Action::Kind::kStop;
+        if (order.kind == Action::Kind::kStartRanks) {
+          ASSERT_EQ(order.generation.value(), before.generation.value() + 1);
+          ASSERT_TRUE(before.phase == Phase::kIdle || before.phase == Phase::kStopping);
+        }
+      }
+      ASSERT_LE(ends, 1U);
+      ASSERT_EQ(ends == 1, job.state.phase == Phase::kEnded);
+      ASSERT_EQ(job.state.verdict.has_value(),
+                job.state.phase == Phase::kEnding || job.state.phase == Phase::kEnded);
+    }
+    // Whatever happened: one stop, once answered, ends it.
+    job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
+    job.Feed({.kind = Event::Kind::kStopped});
+    ASSERT_EQ(job.state.phase, Phase::kEnded);
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,108 @@
+#include "data/layout/manifest.h"
+
+#include <gtest/gtest.h>
+
+#include "data/layout/hf_json.h"
+#include "data/layout/row_index.h"
+
+namespace muster::data {
+namespace {
+
+Manifest SampleManifest() {
+  Manifest manifest{.main_column = "image.bytes"};
+  ShardEntry shard{.name = "data-00000-of-00001.arrow", .bytes = 20'000, .rows = 3};
+  shard.digest.fill(7);
+  shard.part_crcs = {1};
+  shard.batches = {{{512, 3584, 4096, 2}, 11, 12}, {{8192, 4096, 64, 1}, 13, 14}};
+  manifest.shards.push_back(shard);
+  return manifest;
+}
+
+TEST(Crc32c, GivesTheKnownAnswer) {
+  EXPECT_EQ(Crc32c(AsBytes("123456789")), 0xe3069283u);  // RFC 3720, B.4
+  EXPECT_EQ(Crc32c(AsBytes("6789"), Crc32c(AsBytes("12345"))), 0xe3069283u);
+  EXPECT_EQ(Crc32c({}), 0u);
+}
+
+TEST(StreamDigest, GivesTheKnownAnswer) {
+  StreamDigest digest;  // XXH3-128 of nothing, seed 0: xxHash's own sanity test
+  EXPECT_EQ(DatasetId{digest.Finish()}.Hex(), "99aa06d3014798d86001c324468d497f");
+}
+
+TEST(Manifest, RoundTrips) {
+  const auto bytes = EncodeManifest(SampleManifest());
+  const auto back = DecodeManifest(bytes);
+  ASSERT_TRUE(back) << back.error().ToString();
+  EXPECT_EQ(EncodeManifest(*back), bytes);
+  EXPECT_EQ(back->shards[0].batches[1].frame.rows, 1u);
+  EXPECT_EQ(back->Id(), SampleManifest().Id());
+}
+
+TEST(Manifest, KeepsItsBytesForEver) {
+  // A change here is a new format version.
+  EXPECT_EQ(Crc32c(EncodeManifest(SampleManifest())), 2881273743u);
+  EXPECT_EQ(SampleManifest().Id().Hex(), "97ee2641991b0acd10758631462fd6ea");
+}
+
+TEST(Manifest, EveryFlippedBitAndEveryCutIsFound) {
+  const auto bytes = EncodeManifest(SampleManifest());
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    auto flipped = bytes;
+    flipped[at] ^= std::byte{0x10};
+    ASSERT_FALSE(DecodeManifest(flipped)) << at;
+    ASSERT_FALSE(DecodeManifest(ByteSpan(bytes).first(at))) << at;
+  }
+}
+
+TEST(Manifest, RefusesWhatItsChecksumCannotFind) {
+  const auto error_of = [](const Manifest& manifest) {
+    const auto decoded = DecodeManifest(EncodeManifest(manifest));
+    return decoded ? std::string("no error") : decoded.error().message();
+  };
+  Manifest outside = SampleManifest();
+  outside.shards[0].batches[1].frame.body_length = 1ull << 63;
+  EXPECT_NE(error_of(outside).find("does not fit"), std::string::npos);
+  Manifest overlap = SampleManifest();
+  overlap.shards[0].batches[1].frame.offset = 600;
+  EXPECT_NE(error_of(overlap).find("does not fit"), std::string::npos);
+  Manifest leaving = SampleManifest();
+  leaving.shards[0].name = "../../etc/passwd";
+  EXPECT_NE(error_of(leaving).find("leaves the folder"), std::string::npos);
+  Manifest rows = SampleManifest();
+  rows.shards[0].rows = 4;
+  EXPECT_NE(error_of(rows).find("3 rows in the batches, 4 recorded"), std::string::npos);
+}
+
+TEST(RowIndex, RoundTripsAndChecksItsSize) {
+  auto file = EncodeRowIndexHeader(2);
+  AppendRowEntry(file, {1, 2, 3});
+  AppendRowEntry(file, {4, 5, ~0u});
+  const auto entries = RowEntries(file, 2);
+  ASSERT_TRUE(entries);
+  EXPECT_EQ(LoadRowEntry(*entries, 1), (RowEntry{4, 5, ~0u}));
+  EXPECT_FALSE(RowEntries(file, 3));
+  EXPECT_FALSE(RowEntries(ByteSpan(file).first(file.size() - 1), 2));
+  EXPECT_FALSE(RowEntries({}, 0));
+}
+
+TEST(HfJson, RoundTripsFeaturesWithOddNames) {
+  const std::vector<std::string> names{"T-shirt/top", "\"quoted\"", "Hünd", ""};
+  const auto features = ParseSchemaMetadata(SchemaMetadataJson(names));
+  ASSERT_TRUE(features);
+  EXPECT_EQ(features->image, "image");
+  EXPECT_EQ(features->label, "label");
+  EXPECT_EQ(features->label_names, names);
+  EXPECT_EQ(ParseDatasetInfo(DatasetInfoJson(names))->label_names, names);
+}
+
+TEST(HfJson, RefusesNamesThatLeaveTheFolder) {
+  EXPECT_FALSE(ParseState(R"({"_data_files": [{"filename": "../x.arrow"}]})"));
+  EXPECT_FALSE(ParseState(R"({"_data_files": [{"filename": ""}]})"));
+  EXPECT_FALSE(ParseState(R"({"_data_files": "x"})"));
+  EXPECT_FALSE(ParseState("[[[["));
+  EXPECT_FALSE(ParseDatasetDict(R"({"splits": ["a/b"]})"));
+  EXPECT_TRUE(ParseState(StateJson({"data-00000-of-00001.arrow"}, "f", "train")));
+}
+
+}  // namespace
+}  // namespace muster::data

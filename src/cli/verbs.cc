@@ -6,6 +6,7 @@ namespace muster::cli {
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
+void AddReport(CLI::App& parent, Invocation& invocation);
 void AddRun(CLI::App& parent, Invocation& invocation);
 void AddShow(CLI::App& parent, Invocation& invocation);
 
@@ -14,6 +15,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddRun(app, invocation);
   AddShow(app, invocation);
   AddCkpt(app, invocation);
+  AddReport(app, invocation);
   AddExplain(app, invocation);
 }
 

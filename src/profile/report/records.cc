@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -57,6 +58,14 @@ std::string Text(const json& object, const char* key) {
   if (value == nullptr) return {};
   if (value->is_string()) return CutText(value->get_ref<const std::string&>(), kMaxText);
   return CutText(value->dump(-1, ' ', false, json::error_handler_t::replace), kMaxText);
+}
+
+/// "SIGKILL", also when the record holds the number.
+std::string Signal(const json& object) {
+  const auto number = Whole<std::uint32_t>(object, "signal");
+  if (!number) return Text(object, "signal");
+  const char* name = *number < 65 ? ::sigabbrev_np(static_cast<int>(*number)) : nullptr;
+  return name == nullptr ? fmt::format("signal {}", *number) : fmt::format("SIG{}", name);
 }
 
 std::string Command(const json& object) {
@@ -146,7 +155,7 @@ std::optional<EventRecord> ReadEvent(std::string_view line) {
                     .died_ns = Nanoseconds(object, "died_ns"),
                     .pid = Whole<std::int64_t>(object, "pid"),
                     .code = Whole<std::int64_t>(object, "code"),
-                    .signal = Text(object, "signal"),
+                    .signal = Signal(object),
                     .cause = Text(object, "cause"),
                     .how = Text(object, "how"),
                     .command = Command(object),

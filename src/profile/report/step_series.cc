@@ -6,11 +6,11 @@
 namespace muster::profile {
 namespace {
 
-/// Cuts the steps from `first` to `last` into at most kMostPoints ranges of equal width.
+/// Cuts the steps from `first` to `last` into at most `most` ranges of equal width.
 class Ranges {
  public:
-  Ranges(std::uint64_t first, std::uint64_t last)
-      : first_(first), width_((last - first) / kMostPoints + 1) {}
+  Ranges(std::uint64_t first, std::uint64_t last, std::uint64_t most)
+      : first_(first), width_((last - first) / most + 1) {}
   std::size_t Of(std::uint64_t step) const {
     return static_cast<std::size_t>((step - first_) / width_);
   }
@@ -111,9 +111,9 @@ std::vector<ReplaySpan> FindReplays(const std::vector<StepRow>& rows) {
 std::vector<LossPoint> LossPoints(const std::vector<StepRow>& steps) {
   std::vector<LossPoint> points;
   if (steps.empty()) return points;
-  const Ranges ranges(steps.front().step, steps.back().step);
-  // The mean looks back over about a fiftieth of the run.
-  const double weight = 2.0 / (std::max(10.0, static_cast<double>(steps.size()) / 50) + 1);
+  const Ranges ranges(steps.front().step, steps.back().step, kMostPoints);
+  // The mean looks back over about a hundredth of the run.
+  const double weight = 2.0 / (std::max(10.0, static_cast<double>(steps.size()) / 100) + 1);
   double smooth = 0;
   double known = 0;  // the part of the weights that real losses have; corrects the start
   std::size_t range = 0;
@@ -148,7 +148,7 @@ StepTimes MeasureSteps(const std::vector<std::vector<StepRow>>& ranks) {
     last = std::max(last, steps.back().step);
   }
   if (first > last) return times;
-  const Ranges ranges(first, last);
+  const Ranges ranges(first, last, kMostTimePoints);
   std::vector<Sum> sums(ranges.Of(last) + 1);
   Sum all;
   for (const auto& steps : ranks) {

@@ -9,7 +9,8 @@
 
 namespace muster::profile {
 
-inline constexpr std::size_t kMostPoints = 300;
+inline constexpr std::size_t kMostPoints = 300;      ///< of losses
+inline constexpr std::size_t kMostTimePoints = 120;  ///< of step times: a tail needs some steps
 
 /// Each step once, ordered by step: of equal ones the last row counts.
 std::vector<StepRow> LastRuns(std::vector<StepRow> rows);

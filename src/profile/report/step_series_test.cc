@@ -72,6 +72,7 @@ TEST(MeasureSteps, FindsMedianAndTailOverAllRanks) {
   EXPECT_DOUBLE_EQ(times.max, 0.09);
   EXPECT_NEAR(times.phase[1], 0.0006, 1e-12);
   EXPECT_EQ(times.points.size(), 100U);
+  EXPECT_EQ(times.points.back().last_step, 100U);
   EXPECT_EQ(MeasureSteps({}).samples, 0U);
   EXPECT_EQ(MeasureSteps({{}, {}}).samples, 0U);
 }

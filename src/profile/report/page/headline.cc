@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profile/report/page/sections.h"
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+std::string_view CssOf(RunState state) {
+  switch (state) {
+    case RunState::kSucceeded:
+      return "good";
+    case RunState::kFailed:
+      return "bad";
+    case RunState::kRunning:
+      return "live";
+    case RunState::kLost:
+      return "bad";
+  }
+  return "bad";
+}
+
+std::string Tile(std::string_view label, std::string_view value, std::string_view detail) {
+  return fmt::format(
+      "<div><dt>{}</dt><dd>{}{}</dd></div>", EscapeHtml(label), EscapeHtml(value),
+      detail.empty() ? std::string() : fmt::format("<small>{}</small>", EscapeHtml(detail)));
+}
+
+std::string FaultTile(const RunReport& report) {
+  if (report.faults.empty()) return Tile("Faults", "none", "");
+  const auto survived = std::count_if(report.faults.begin(), report.faults.end(),
+                                      [](const FaultReport& fault) { return fault.survived(); });
+  return Tile("Faults survived", fmt::format("{} of {}", survived, report.faults.size()),
+              fmt::format("{} lost in all", FormatSeconds(report.lost.total())));
+}
+
+std::string Tiles(const RunReport& report) {
+  std::string out = "<dl class=\"tiles\">";
+  out += Tile("Steps", FormatCount(report.steps),
+              fmt::format("on {}", Plural(report.facts.ranks, "rank")));
+  out += Tile("Wall time", FormatSeconds(report.wall), "");
+  if (report.goodput) {
+    out += Tile("Goodput", fmt::format("{:.1f} %", *report.goodput * 100),
+                "time in steps that counted");
+  }
+  out += FaultTile(report);
+  if (report.step_times.samples > 0) {
+    out += Tile("Median step", FormatSeconds(report.step_times.median),
+                fmt::format("95 % within {}", FormatSeconds(report.step_times.p95)));
+  }
+  if (!report.evals.empty() && report.evals.back().accuracy) {
+    out += Tile("Accuracy", fmt::format("{:.2f} %", *report.evals.back().accuracy * 100),
+                fmt::format("at step {}", FormatCount(report.evals.back().step)));
+  } else if (!report.losses.empty()) {
+    out += Tile("Loss", FormatNumber(report.losses.back().smooth), "smoothed, at the end");
+  }
+  return out + "</dl>";
+}
+
+/// Keeps a number on one line with its unit: "41.2 s", "600 steps".
+std::string Unbroken(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool unit = text[i] == ' ' && i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9';
+    out += unit ? "\u00A0" : std::string(1, text[i]);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string HeadlineHtml(const RunReport& report) {
+  const std::string verdict = Verdict(report);
+  const auto space = verdict.find(' ');
+  const std::string_view rest = std::string_view(verdict).substr(space);
+  return fmt::format(
+      "<header><p class=\"name\">{} <span>run {}</span></p><h1><b class=\"state {}\">{}</b> "
+      "{}</h1>{}</header>",
+      EscapeHtml(report.facts.name.empty() ? "unnamed job" : report.facts.name),
+      EscapeHtml(report.facts.id), CssOf(report.state), EscapeHtml(verdict.substr(0, space)),
+      EscapeHtml(Unbroken(rest)), Tiles(report));
+}
+
+}  // namespace muster::profile

@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "profile/report/page/plot.h"
+#include "profile/report/page/sections.h"
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+constexpr std::size_t kMostLanes = 64;
+constexpr std::size_t kMostSpans = 2000;
+constexpr std::size_t kMostMarks = 200;
+constexpr std::size_t kMostCloseUps = 3;
+constexpr std::size_t kMostCloseUpLanes = 8;
+
+/// The ranks that get a lane: those that died first, then from 0 on.
+std::vector<std::uint32_t> ChooseRanks(const RunReport& report) {
+  std::set<std::uint32_t> chosen;
+  for (const FaultReport& fault : report.faults) {
+    if (fault.rank < report.facts.ranks && chosen.size() < kMostLanes) chosen.insert(fault.rank);
+  }
+  for (std::uint32_t rank = 0; rank < report.facts.ranks && chosen.size() < kMostLanes; ++rank) {
+    chosen.insert(rank);
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+/// The part of the run that a plot of lanes shows, in seconds.
+struct Window {
+  double from = 0;
+  double to = 0;
+};
+
+/// Lanes from top to bottom in a plot that is one high for each.
+class Lanes {
+ public:
+  Lanes(const RunReport& report, std::vector<std::uint32_t> ranks, Window window)
+      : report_(report),
+        ranks_(std::move(ranks)),
+        window_(window),
+        plot_(Scale(window.from, window.to), Scale(0, static_cast<double>(ranks_.size())),
+              Options(report)) {}
+
+  /// The stages of a fault as bands behind the lanes.
+  void ShowStages(const FaultReport& fault) {
+    const auto stage = [&](double from, const std::optional<double>& to, std::string_view css,
+                           std::string_view name) {
+      if (!to) return from;
+      plot_.Band(from, *to, fmt::format("soft {}", css),
+                 fmt::format("{}: {}", name, FormatSeconds(*to - from)));
+      return *to;
+    };
+    double at = stage(fault.died, fault.paused, "l-detect", "detect");
+    at = stage(at, fault.stopped, "l-stop", "stop");
+    stage(at, fault.stepping, "l-start", "start");
+  }
+
+  std::string Html() {
+    for (const std::uint32_t rank : ranks_)
+      plot_.AddRow(Middle(rank), fmt::format("rank {}", rank));
+    DrawCheckpoints();
+    DrawWorkers();
+    DrawFaults();
+    return plot_.Html();
+  }
+
+ private:
+  PlotOptions Options(const RunReport& report) const {
+    const std::size_t lane = ranks_.size() <= 8 ? 44 : ranks_.size() <= 24 ? 26 : 16;
+    return {.label = fmt::format("{} from {} to {}, {}, {}", Plural(ranks_.size(), "rank"),
+                                 FormatSeconds(window_.from), FormatSeconds(window_.to),
+                                 Plural(report.generations.size(), "generation"),
+                                 Plural(report.faults.size(), "fault")),
+            .x_title = "seconds since the run began",
+            .height_px = static_cast<int>(std::max<std::size_t>(60, lane * ranks_.size())),
+            .y_ticks = 0};
+  }
+
+  bool Inside(double from, double to) const { return to >= window_.from && from <= window_.to; }
+  bool Shown(std::uint32_t rank) const {
+    return std::binary_search(ranks_.begin(), ranks_.end(), rank);
+  }
+  double Middle(std::uint32_t rank) const {
+    const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin();
+    return static_cast<double>(ranks_.size()) - static_cast<double>(place) - 0.5;
+  }
+
+  void DrawCheckpoints() {
+    const auto& marks = report_.checkpoints;
+    // Of very many ticks every n-th is drawn.
+    const std::size_t stride = marks.size() / kMostMarks + 1;
+    for (std::size_t i = 0; i < marks.size(); i += stride) {
+      if (!Inside(marks[i].at, marks[i].at)) continue;
+      plot_.VerticalLine(marks[i].at, "checkpoint",
+                         fmt::format("checkpoint of step {}, {} into the run",
+                                     FormatCount(marks[i].step), FormatSeconds(marks[i].at)));
+    }
+  }
+
+  void DrawWorkers() {
+    std::size_t drawn = 0;
+    for (const WorkerSpan& worker : report_.workers) {
+      const double end = worker.end.value_or(report_.wall);
+      if (!Shown(worker.rank) || !Inside(worker.begin, end) || ++drawn > kMostSpans) continue;
+      const double y = Middle(worker.rank);
+      const std::string name = fmt::format("generation {}", worker.generation);
+      plot_.Box(worker.begin, end, y - 0.32, y + 0.32,
+                worker.generation % 2 == 1 ? "gen odd" : "gen even",
+                fmt::format("rank {}, {}: {} to {}, {}", worker.rank, name,
+                            FormatSeconds(worker.begin), FormatSeconds(end),
+                            worker.exit.empty() ? "still running" : "ended with " + worker.exit));
+      const double shown = std::min(end, window_.to) - std::max(worker.begin, window_.from);
+      const double part = shown / std::max(window_.to - window_.from, 1e-9);
+      if (ranks_.size() <= 8 && part > 0.04) {
+        plot_.Inside(worker.begin, end, y,
+                     part > 0.16 ? name : fmt::format("g{}", worker.generation), "onbar");
+      }
+    }
+  }
+
+  void DrawFaults() {
+    for (std::size_t i = 0; i < report_.faults.size() && i < kMostMarks; ++i) {
+      const FaultReport& fault = report_.faults[i];
+      if (!Inside(fault.died, fault.stepping.value_or(fault.died))) continue;
+      const std::string died =
+          fmt::format("rank {} died ({}) at step {}, {} into the run", fault.rank,
+                      fault.exit.empty() ? fault.cause : fault.exit, FormatCount(fault.step),
+                      FormatSeconds(fault.died));
+      plot_.VerticalLine(fault.died, "fault", died);
+      if (fault.stepping) {
+        plot_.VerticalLine(*fault.stepping, "recovery",
+                           fmt::format("every rank steps again, {} later",
+                                       FormatSeconds(*fault.stepping - fault.died)));
+      }
+      if (Shown(fault.rank)) plot_.Mark(fault.died, Middle(fault.rank), "×", "died", died);
+    }
+  }
+
+  const RunReport& report_;
+  std::vector<std::uint32_t> ranks_;
+  Window window_;
+  Plot plot_;
+};
+
+/// The moments around a fault, wide enough to see its stages; at most eight lanes.
+std::string CloseUp(const RunReport& report, const FaultReport& fault) {
+  std::set<std::uint32_t> ranks{fault.rank};
+  for (std::uint32_t rank = 0; rank < report.facts.ranks && ranks.size() < kMostCloseUpLanes;
+       ++rank) {
+    ranks.insert(rank);
+  }
+  const double took = *fault.stepping - fault.died;
+  const double room = std::max(0.4 * took, 0.02);
+  Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room});
+  lanes.ShowStages(fault);
+  return fmt::format(
+      "<h3>Up close: rank {} dies at step {}, every rank steps again after {}</h3>{}{}", fault.rank,
+      FormatCount(fault.step), FormatSeconds(took),
+      LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
+                  {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
+                  {"l-start", "start " + FormatSeconds(fault.lost.start)}}),
+      lanes.Html());
+}
+
+}  // namespace
+
+std::string LanesHtml(const RunReport& report) {
+  if (report.workers.empty()) return {};
+  const auto ranks = ChooseRanks(report);
+  std::vector<LegendEntry> legend{{"gen odd", "generation 1"}};
+  if (report.generations.size() > 1) {
+    const bool more = report.generations.size() > 2;
+    legend = {{"gen odd", more ? "odd generations" : "generation 1"},
+              {"gen even", more ? "even generations" : "generation 2"}};
+  }
+  if (!report.faults.empty()) legend.push_back({"fault", "a rank died"});
+  if (std::any_of(report.faults.begin(), report.faults.end(),
+                  [](const FaultReport& fault) { return fault.survived(); })) {
+    legend.push_back({"recovery", "every rank steps again"});
+  }
+  if (!report.checkpoints.empty()) legend.push_back({"checkpoint", "checkpoint"});
+  std::string out = LegendHtml(legend) + Lanes(report, ranks, {0, report.wall}).Html();
+  if (ranks.size() < report.facts.ranks) {
+    out += fmt::format(
+        "<p class=\"fine\">{} of {} ranks are drawn: those that died, then the first.</p>",
+        ranks.size(), FormatCount(report.facts.ranks));
+  }
+  std::size_t close_ups = 0;
+  for (const FaultReport& fault : report.faults) {
+    if (fault.survived() && fault.rank < report.facts.ranks && close_ups++ < kMostCloseUps) {
+      out += CloseUp(report, fault);
+    }
+  }
+  return Section("Ranks", out);
+}
+
+}  // namespace muster::profile

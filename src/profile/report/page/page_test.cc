@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <vector>
+
+#include "profile/report/fake_run.h"
+#include "profile/report/page/report_page.h"
+#include "profile/report/scratch.h"
+
+namespace muster::profile {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+std::string PageOf(const Scratch& scratch) {
+  const auto files = RunFiles::Open(scratch.path());
+  auto run = ReadRun(*files);
+  EXPECT_TRUE(run.has_value());
+  return ReportPage(BuildReport(std::move(*run)));
+}
+
+std::string PageOf(const FakeRunOptions& options) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), options);
+  return PageOf(scratch);
+}
+
+/// Reads the page as strictly as XML: every tag closed in order, every attribute quoted. Says what
+/// is wrong, or nothing. tests/unit/test_report_page.py has a second reader.
+std::string WhatIsMalformed(const std::string& page) {
+  static const std::regex kTag(
+      R"(^<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z-]+(?:="[^"<>]*")?)*)\s*(/?)>)");
+  const std::vector<std::string> kVoid{"meta", "path", "br"};
+  std::vector<std::string> open;
+  std::size_t at = page.find('\n');
+  while ((at = page.find('<', at)) != std::string::npos) {
+    if (page.compare(at, 7, "<style>") == 0) at = page.find("</style>", at) + 8;
+    const auto end = page.find('>', at);
+    std::smatch match;
+    const std::string tag = page.substr(page.find('<', at), end - at + 1);
+    if (tag.empty() || tag[0] != '<') continue;
+    if (!std::regex_search(tag, match, kTag)) return "odd tag: " + tag.substr(0, 200);
+    if (match[1].length() != 0) {
+      if (open.empty() || open.back() != match[2]) return "closes too early: " + tag;
+      open.pop_back();
+    } else if (match[4].length() == 0 && match[2] != "meta") {
+      open.push_back(match[2]);
+    }
+    at = end;
+  }
+  return open.empty() ? "" : "never closed: " + open.back();
+}
+
+TEST(ReportPage, IsWellFormed) {
+  EXPECT_EQ(WhatIsMalformed(PageOf(FakeRunOptions{})), "");
+  EXPECT_EQ(
+      WhatIsMalformed(PageOf({.recovers = false, .fault_log = "<script>alert(1)</script>\n"})), "");
+}
+
+TEST(ReportPage, LoadsNothingAndForbidsIt) {
+  const std::string page = PageOf(FakeRunOptions{});
+  EXPECT_THAT(page,
+              HasSubstr("content=\"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+                        "form-action 'none'\""));
+  for (const char* word :
+       {"http:", "https:", "src=", "href=", "url(", "@import", "<script", "<link", "<iframe"}) {
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  }
+}
+
+TEST(ReportPage, EscapesWhateverTheRunFolderSays) {
+  constexpr const char* kHostile = R"(<img src=x onerror=alert(1)>\" '</title><script>)";
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(),
+               {.name = kHostile,
+                .steps = 30,
+                .fault_step = 20,
+                .recovers = false,
+                .fault_log = std::string("\x1b[31m</pre><script>alert(2)</script>\xFF\0x", 44),
+                .reason = kHostile});
+  std::ofstream(scratch.path() + "/job.yaml") << "</pre><style>*{display:none}</style>\x1b[2J\n";
+  std::ofstream(scratch.path() + "/events.jsonl", std::ios::app)
+      << R"({"t_ns":5000000000000,"event":"run_started","command":["<b>","\"onmouseover=x"]})"
+      << "\n";
+  const std::string page = PageOf(scratch);
+  EXPECT_EQ(WhatIsMalformed(page), "");
+  for (const char* word :
+       {"<script", "<img", "onerror=alert(1)>\"", "\x1b", "<b>\"", "{display:none}</style>"}) {
+    EXPECT_THAT(page, Not(HasSubstr(word)));
+  }
+  EXPECT_THAT(page, HasSubstr("&lt;script&gt;alert(2)&lt;/script&gt;"));
+}
+
+TEST(ReportPage, ShowsFaultRecoveryAndReplay) {
+  const std::string page = PageOf(FakeRunOptions{});
+  EXPECT_THAT(page, HasSubstr("one fault survived in 224\u00A0ms"));
+  EXPECT_THAT(page, HasSubstr("steps 301–341 were run again by generation 2"));
+  EXPECT_THAT(page, HasSubstr("every rank steps again, 224 ms later"));
+  EXPECT_THAT(page, HasSubstr("checkpoint of step 300"));
+  EXPECT_THAT(page, HasSubstr("ranksPerNode: 2"));
+}
+
+TEST(ReportPage, StaysSmallForAHundredThousandSteps) {
+  const std::string page = PageOf(
+      {.ranks = 1, .steps = 100'000, .fault_step = 71'234, .fault_rank = 0, .eval_every = 1000});
+  EXPECT_LT(page.size(), 1'000'000U);
+}
+
+TEST(ReportPage, StaysSmallForManyRanks) {
+  const std::string page = PageOf({.ranks = 200, .steps = 20, .fault_step = 11, .fault_rank = 150});
+  EXPECT_LT(page.size(), 1'000'000U);
+  EXPECT_THAT(page, HasSubstr("64 of 200 ranks are drawn"));
+  EXPECT_THAT(page, HasSubstr("<span style=\"top:99.2%\">rank 150</span>"));
+}
+
+TEST(ReportPage, MakesAPageOfARunThatHasJustBegun) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0, .result = false});
+  for (const char* file :
+       {"events.jsonl", "steps/rank-0.jsonl", "steps/rank-1.jsonl", "eval.jsonl", "job.yaml"}) {
+    std::filesystem::remove(scratch.path() + "/" + file);
+  }
+  const std::string page = PageOf(scratch);
+  EXPECT_EQ(WhatIsMalformed(page), "");
+  EXPECT_THAT(page, HasSubstr("ended without a word"));
+}
+
+}  // namespace
+}  // namespace muster::profile

@@ -1,0 +1,27 @@
+#pragma once
+// The parts of the page, each a pure function from the report to a piece of HTML, escaped and
+// bounded; empty when the run has nothing to say there. page.cc puts them together.
+
+#include <string>
+
+#include "profile/report/run_report.h"
+
+namespace muster::profile {
+
+std::string HeadlineHtml(const RunReport& report);
+std::string LossChartHtml(const RunReport& report);
+std::string StepTimeChartHtml(const RunReport& report);
+std::string LanesHtml(const RunReport& report);
+std::string TimeHtml(const RunReport& report);
+std::string FaultsHtml(const RunReport& report);
+std::string EvaluationHtml(const RunReport& report);
+std::string FactsHtml(const RunReport& report);
+std::string NotesHtml(const RunReport& report);
+
+/// "<section …><h2>…</h2>body</section>", or nothing when the body is empty.
+std::string Section(std::string_view title, const std::string& body);
+
+/// The style sheet.
+std::string_view PageStyle();
+
+}  // namespace muster::profile

@@ -1,0 +1,92 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profile/report/page/plot.h"
+#include "profile/report/page/sections.h"
+#include "profile/report/text.h"
+
+namespace muster::profile {
+namespace {
+
+constexpr std::size_t kMostBars = 12;
+
+struct Part {
+  std::string_view css;
+  std::string_view name;
+  double seconds = 0;
+};
+
+/// A bar and, below it, what each part is and how long it took.
+std::string BarWithKey(const std::vector<Part>& parts, double whole, std::string_view label) {
+  double sum = 0;
+  for (const Part& part : parts) sum += part.seconds;
+  std::vector<BarPart> bar;
+  std::string key = "<ul class=\"legend key\">";
+  for (const Part& part : parts) {
+    if (part.seconds <= 0) continue;
+    const std::string share = sum > 0 ? fmt::format("{:.1f} %", 100 * part.seconds / sum) : "";
+    const std::string text = fmt::format("{} {}", part.name, FormatSeconds(part.seconds));
+    bar.push_back({std::string(part.css), part.seconds, fmt::format("{}, {}", text, share)});
+    key += fmt::format("<li><i class=\"swatch {}\"></i>{} <b>{}</b> <small>{}</small></li>",
+                       part.css, part.name, FormatSeconds(part.seconds), share);
+  }
+  return BarHtml(bar, whole, label) + key + "</ul>";
+}
+
+std::vector<Part> PartsOf(const LostSeconds& lost) {
+  return {{"l-detect", "detect", lost.detect},
+          {"l-stop", "stop", lost.stop},
+          {"l-start", "start", lost.start},
+          {"l-replay", "replay", lost.replay}};
+}
+
+std::string BudgetBar(const RunReport& report) {
+  const TimeBudget& budget = report.budget;
+  const std::vector<Part> parts{{"b-startup", "start-up", budget.startup},
+                                {"b-training", "training", budget.training},
+                                {"b-lost", "lost to faults", budget.lost},
+                                {"b-other", "between steps", budget.other},
+                                {"b-ending", "after the last step", budget.ending}};
+  return "<h3>The whole run</h3>" +
+         BarWithKey(parts, report.wall, "Where the wall time of the run went");
+}
+
+/// Every bar on one scale, so that their lengths compare.
+std::string FaultBars(const RunReport& report) {
+  double longest = 0;
+  for (const FaultReport& fault : report.faults) longest = std::max(longest, fault.lost.total());
+  if (longest <= 0) return {};
+  std::string out;
+  for (std::size_t i = 0; i < report.faults.size() && i < kMostBars; ++i) {
+    const FaultReport& fault = report.faults[i];
+    const std::string title =
+        fmt::format("Rank {} died at step {}: {} lost", fault.rank, FormatCount(fault.step),
+                    FormatSeconds(fault.lost.total()));
+    out += fmt::format("<h3>{}</h3>{}", EscapeHtml(title),
+                       BarWithKey(PartsOf(fault.lost), longest, title));
+  }
+  if (report.faults.size() > kMostBars) {
+    out += fmt::format("<p class=\"fine\">and {} more, in the table below</p>",
+                       report.faults.size() - kMostBars);
+  }
+  return out;
+}
+
+constexpr std::string_view kExplained =
+    "<p class=\"fine\"><b>Detect</b>: from the death to the decision to restart. <b>Stop</b>: "
+    "until the other "
+    "workers are gone. <b>Start</b>: until every rank steps again. <b>Replay</b>: until the step "
+    "at which it "
+    "struck is done again.</p>";
+
+}  // namespace
+
+std::string TimeHtml(const RunReport& report) {
+  if (report.wall <= 0 || report.step_times.samples == 0) return {};
+  const std::string faults = FaultBars(report);
+  return Section("Where the time went",
+                 BudgetBar(report) + faults + (faults.empty() ? "" : std::string(kExplained)));
+}
+
+}  // namespace muster::profile

@@ -109,11 +109,17 @@ std::string FormatSeconds(double seconds) {
   return fmt::format("{} d {} h", whole / 86'400, whole % 86'400 / 3600);
 }
 
-std::string FormatCount(std::uint64_t count) {
-  std::string digits = std::to_string(count);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
-  return digits;
+std::string GroupThousands(std::string_view digits) {
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const bool behind_digit = i > 0 && digits[i - 1] != '-';
+    if (behind_digit && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
 }
+
+std::string FormatCount(std::uint64_t count) { return GroupThousands(std::to_string(count)); }
 
 std::string FormatNumber(double value) {
   if (!std::isfinite(value)) return "–";

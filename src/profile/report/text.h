@@ -20,6 +20,8 @@ std::string EscapeHtml(std::string_view text);
 
 /// "240 ms", "41.2 s", "3 min 20 s", "2 h 5 min".
 std::string FormatSeconds(double seconds);
+/// "1234567" → "1,234,567", a sign in front of them or none.
+std::string GroupThousands(std::string_view digits);
 /// "1,234,567".
 std::string FormatCount(std::uint64_t count);
 /// Three or four significant digits, no exponent between 1e-4 and 1e6.

@@ -38,6 +38,7 @@ TEST(Formatting, ReadsAsAPersonWouldWriteIt) {
   EXPECT_EQ(FormatSeconds(200'000), "2 d 7 h");
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(1'234'567), "1,234,567");
+  EXPECT_EQ(GroupThousands("-123456"), "-123,456");
   EXPECT_EQ(Plural(1, "step"), "1 step");
   EXPECT_EQ(Plural(1200, "step"), "1,200 steps");
 }

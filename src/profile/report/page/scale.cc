@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profile/report/text.h"
+
 namespace muster::profile {
 namespace {
 
@@ -31,8 +33,7 @@ std::string TickLabel(double value, double step) {
   if (step >= 1e6 || step < 1e-8) return fmt::format("{:.3g}", value);
   std::string text = fmt::format("{:.{}f}", value, DigitsFor(step));
   if (text.find('.') != std::string::npos || std::abs(value) < 10'000) return text;
-  for (std::size_t i = text.size(); i > 3 && text[i - 4] != '-'; i -= 3) text.insert(i - 3, ",");
-  return text;
+  return GroupThousands(text);
 }
 
 }  // namespace

@@ -19,6 +19,8 @@ struct MonotonicClock {
   static time_point now();
 };
 using Instant = MonotonicClock::time_point;
+/// A deadline that does not come.
+inline constexpr Instant kNever = Instant::max();
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
 class Clock {

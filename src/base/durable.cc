@@ -4,10 +4,33 @@ namespace muster {
 namespace {
 
 Status WriteAndSync(FileSystem& files, const std::string& path, ByteSpan content, unsigned mode) {
-  const auto file = MUSTER_TRY(files.Create(path, {.replace = true, .mode = mode}));
+  // What an earlier crash left has an owner and a mode of its own; a new file has ours.
+  MUSTER_TRY(files.RemoveAll(path));
+  const auto file = MUSTER_TRY(files.Create(path, {.mode = mode}));
   MUSTER_TRY(file->Write(content));
   MUSTER_TRY(file->Sync());
   return file->Close();
+}
+
+/// Makes a rename durable in the folder it came from too, or a crash could bring the old name back.
+Status SyncParents(FileSystem& files, const std::string& from, const std::string& to) {
+  MUSTER_TRY(files.SyncDirectory(ParentOf(to)));
+  if (ParentOf(from) == ParentOf(to)) return Ok();
+  return files.SyncDirectory(ParentOf(from));
+}
+
+/// The way round for file systems without an exchange.
+Status ReplaceInTwoSteps(FileSystem& files, const std::string& from, const std::string& to) {
+  const std::string aside = to + ".old";
+  MUSTER_TRY(files.RemoveAll(aside));
+  MUSTER_TRY(files.RenameNew(to, aside));
+  if (Status placed = files.RenameNew(from, to); !placed) {
+    // Back to how it was; the first error is the one to report.
+    [[maybe_unused]] const Status restored = files.RenameNew(aside, to);
+    return placed;
+  }
+  MUSTER_TRY(SyncParents(files, from, to));
+  return files.RemoveAll(aside);
 }
 
 }  // namespace
@@ -17,7 +40,7 @@ Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content
   Status written = WriteAndSync(files, temporary, content, mode);
   if (written) written = files.Rename(temporary, path);
   if (!written) {
-    // The first error is the one to report; a temporary file that stays is overwritten by the next
+    // The first error is the one to report; a temporary file that stays is replaced by the next
     // attempt.
     [[maybe_unused]] const Status removed = files.RemoveAll(temporary);
     return written;
@@ -26,9 +49,19 @@ Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content
 }
 
 Status CommitRename(FileSystem& files, const std::string& from, const std::string& to) {
-  if (files.Exists(to)) return Error(Code::kAlreadyExists, to + " exists already");
-  MUSTER_TRY(files.Rename(from, to));
-  return files.SyncDirectory(ParentOf(to));
+  MUSTER_TRY(files.RenameNew(from, to));
+  return SyncParents(files, from, to);
+}
+
+Status CommitReplace(FileSystem& files, const std::string& from, const std::string& to) {
+  if (!files.Exists(to)) return CommitRename(files, from, to);
+  const Status exchanged = files.Exchange(from, to);
+  if (!exchanged && exchanged.error().code() == Code::kPrecondition) {
+    return ReplaceInTwoSteps(files, from, to);
+  }
+  if (!exchanged) return exchanged;
+  MUSTER_TRY(SyncParents(files, from, to));
+  return files.RemoveAll(from);
 }
 
 std::string ParentOf(const std::string& path) {

@@ -10,13 +10,20 @@
 namespace muster {
 
 /// Writes `content` to `path` atomically and durably: `path.tmp` → fsync → rename → fsync of the
-/// folder. On an error the old content stands and the temporary file is gone.
+/// folder. On an error the old content stands and the temporary file is gone; only when that last
+/// fsync fails, the new content is there and a power cut may still bring the old one back.
 Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content,
                     unsigned mode = 0644);
 
 /// Renames a finished file or folder to its final name and makes the name durable. AlreadyExists
-/// when `to` is there.
+/// when `to` is there. Its content must have been synced.
 Status CommitRename(FileSystem& files, const std::string& from, const std::string& to);
+
+/// Puts the finished file or folder `from` in the place of `to`, which may exist or not, makes that
+/// durable and removes what stood there. At every instant `to` is the old or the new one, whole.
+/// Where the file system cannot exchange names, `to` is missing between two renames; a crash just
+/// there leaves the new one as `from` and the old one as `to`.old.
+Status CommitReplace(FileSystem& files, const std::string& from, const std::string& to);
 
 /// "a/b/c" → "a/b", "c" → ".", "/c" → "/".
 std::string ParentOf(const std::string& path);

@@ -45,6 +45,7 @@ Code CodeOfErrno(int value) {
     case ENOMEM:
     case EMFILE:
     case ENFILE:
+    case EFBIG:
       return Code::kExhausted;
     case EAGAIN:
     case ECONNREFUSED:
@@ -66,6 +67,10 @@ Code CodeOfErrno(int value) {
     case ELOOP:
     case ENAMETOOLONG:
     case EISDIR:
+    case ENOEXEC:
+    case E2BIG:
+    case EBADF:
+    case ENXIO:
       return Code::kInvalid;
     default:
       return Code::kPrecondition;

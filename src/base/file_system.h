@@ -1,8 +1,9 @@
 #pragma once
 // The file operations that durable code needs, cut where a test stands: PosixFiles() is the
-// machine, FaultFiles (fault_files.h) runs out of disk, returns EIO or "crashes" at the n-th
-// operation. Paths are used as given; the last component is never followed when it is a symbolic
-// link. Writes are whole or an error. Any thread, one writer a file.
+// machine, MemoryFiles (memory_files.h) forgets in a crash what was not synced, FaultFiles
+// (fault_files.h) runs out of disk, returns EIO or stops at the n-th operation of either. Paths are
+// used as given. What writes or removes never follows a symbolic link in the last component; what
+// reads does. Writes are whole or an error. Any thread, one writer a file.
 //
 // Durable replacement is in durable.h; nothing else should rename over a file that someone may want
 // after a crash.
@@ -22,7 +23,9 @@ class WritableFile {
   virtual ~WritableFile() = default;
   /// Appends all of `data`, or fails (Exhausted when the disk is full, DataLoss on EIO).
   virtual Status Write(ByteSpan data) = 0;
-  /// fsync(2): what was written before survives a power cut once this returns.
+  /// fsync(2): what was written before survives a power cut once this returns. After a failed Write
+  /// or Sync it fails for good, because the kernel may have dropped the pages that it could not
+  /// write.
   virtual Status Sync() = 0;
   /// Closes; a failure here may be the first word of a lost write, so it must be looked at. The
   /// destructor closes silently.
@@ -40,14 +43,20 @@ class FileSystem {
   virtual ~FileSystem() = default;
   virtual Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                        const CreateOptions& options) = 0;
-  /// The whole file; Invalid when it is larger than `limit`.
+  /// The whole regular file; Invalid when it is larger than `limit` or something else.
   virtual Result<std::string> ReadAll(const std::string& path, Bytes limit) = 0;
   virtual Status MakeDirectory(const std::string& path, unsigned mode) = 0;
+  /// Replaces `to` when it is a file, or an empty folder and `from` is one.
   virtual Status Rename(const std::string& from, const std::string& to) = 0;
-  /// Exchanges two existing paths in one step (renameat2 RENAME_EXCHANGE).
+  /// Rename to a name that must be free: AlreadyExists otherwise, and nothing changed. One step
+  /// where the file system can (renameat2 RENAME_NOREPLACE); this default looks first.
+  virtual Status RenameNew(const std::string& from, const std::string& to);
+  /// Exchanges two existing paths in one step (renameat2 RENAME_EXCHANGE). Precondition where the
+  /// file system cannot; CommitReplace (durable.h) has a way round.
   virtual Status Exchange(const std::string& a, const std::string& b) = 0;
   virtual Status SyncDirectory(const std::string& path) = 0;
-  /// Removes a file, a link, or a whole folder without following links out of it. Absent is fine.
+  /// Removes a file, a link, or a whole folder, however deep, without following links out of it.
+  /// Absent is fine. Invalid for "/", "." and "..".
   virtual Status RemoveAll(const std::string& path) = 0;
   /// Names in a folder, sorted, without "." and "..".
   virtual Result<std::vector<std::string>> List(const std::string& path) = 0;

@@ -59,9 +59,14 @@ class CondVar {
   /// False when `deadline` passed. The mutex is held again in either case.
   bool WaitUntil(Mutex& mutex, Instant deadline) MUSTER_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    // steady_clock is CLOCK_MONOTONIC too, and the one that waits without a detour over wall time.
-    const auto status = condition_.wait_until(
-        lock, std::chrono::steady_clock::time_point(deadline.time_since_epoch()));
+    auto status = std::cv_status::no_timeout;
+    if (deadline == kNever) {
+      condition_.wait(lock);
+    } else {
+      // steady_clock is CLOCK_MONOTONIC too, and waits without a detour over wall time.
+      status = condition_.wait_until(
+          lock, std::chrono::steady_clock::time_point(deadline.time_since_epoch()));
+    }
     lock.release();
     return status == std::cv_status::no_timeout;
   }

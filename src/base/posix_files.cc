@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <optional>
 
-#include "base/durable.h"
 #include "base/fd.h"
 #include "base/file_system.h"
+#include "base/remove_all.h"
 
 namespace muster {
 namespace {
@@ -35,15 +35,17 @@ class PosixWritableFile final : public WritableFile {
   PosixWritableFile(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
   Status Write(ByteSpan data) override {
+    if (failed_) return *failed_;
     while (!data.empty()) {
       const auto n = Retry([&] { return ::write(fd_.get(), data.data(), data.size()); });
-      if (n < 0) return Failed("write", path_);
+      if (n < 0) return Remember("write");
       data = data.subspan(static_cast<std::size_t>(n));
     }
     return Ok();
   }
   Status Sync() override {
-    if (Retry([&] { return ::fsync(fd_.get()); }) < 0) return Failed("fsync", path_);
+    if (failed_) return *failed_;
+    if (Retry([&] { return ::fsync(fd_.get()); }) < 0) return Remember("fsync");
     return Ok();
   }
   Status Close() override {
@@ -53,37 +55,33 @@ class PosixWritableFile final : public WritableFile {
   }
 
  private:
+  /// A second fsync would say yes although the first one lost pages.
+  Error Remember(std::string_view what) {
+    failed_ = Failed(what, path_);
+    return *failed_;
+  }
+
   Fd fd_;
   std::string path_;
+  std::optional<Error> failed_;
 };
 
-/// Removes `name` below the open folder `parent`; never follows a link, so nothing outside can be
-/// reached.
-Status RemoveAt(int parent, const std::string& name, const std::string& shown) {
-  if (::unlinkat(parent, name.c_str(), 0) == 0 || errno == ENOENT) return Ok();
-  if (errno != EISDIR && errno != EPERM) return Failed("remove", shown);
-  Fd folder(Retry([&] {
-    return ::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  }));
-  if (!folder.valid()) return Failed("open", shown);
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(
-      ::fdopendir(::fcntl(folder.get(), F_DUPFD_CLOEXEC, 0)), ::closedir);
-  if (!stream) return Failed("list", shown);
-  while (const dirent* entry = ::readdir(stream.get())) {
-    const std::string child = entry->d_name;
-    if (child == "." || child == "..") continue;
-    MUSTER_TRY(RemoveAt(folder.get(), child, shown + "/" + child));
-  }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) < 0 && errno != ENOENT)
-    return Failed("remove", shown);
+/// Refuses a FIFO, a device or a folder that stands in the place of a file.
+Status CheckRegular(const Fd& fd, const std::string& path, struct stat& info) {
+  if (::fstat(fd.get(), &info) < 0) return Failed("stat", path);
+  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, path + " is not a regular file");
   return Ok();
 }
+
+/// Whether renameat2 does not know the flag on this file system.
+bool IsUnsupported(int error) { return error == EINVAL || error == ENOSYS || error == EOPNOTSUPP; }
 
 class PosixFileSystem final : public FileSystem {
  public:
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                const CreateOptions& options) override {
-    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    // O_NONBLOCK: a FIFO in the place of the file must not hang us. Regular files ignore it.
+    int flags = O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     if (options.append) {
       flags |= O_APPEND;
     } else {
@@ -91,6 +89,8 @@ class PosixFileSystem final : public FileSystem {
     }
     Fd fd(Retry([&] { return ::open(path.c_str(), flags, options.mode); }));
     if (!fd.valid()) return Failed("create", path);
+    struct stat info{};
+    MUSTER_TRY(CheckRegular(fd, path, info));
     return std::unique_ptr<WritableFile>(std::make_unique<PosixWritableFile>(std::move(fd), path));
   }
 
@@ -99,23 +99,22 @@ class PosixFileSystem final : public FileSystem {
     Fd fd(Retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
     if (!fd.valid()) return Failed("open", path);
     struct stat info{};
-    if (::fstat(fd.get(), &info) < 0) return Failed("stat", path);
-    if (S_ISDIR(info.st_mode)) return ErrnoError("read " + path, EISDIR);
-    std::string content;
+    MUSTER_TRY(CheckRegular(fd, path, info));
+    const Error too_large(Code::kInvalid, path + " is larger than " + FormatBytes(limit));
+    if (info.st_size > limit.count) return too_large;
     const auto cap = static_cast<std::size_t>(limit.count);
-    std::size_t want =
-        std::min(cap, static_cast<std::size_t>(info.st_size)) + 1;  // one more byte finds the end
+    // One more byte than it says finds the end in the same read; files in /proc say 0.
+    std::size_t want = std::max<std::size_t>(static_cast<std::size_t>(info.st_size), 4095) + 1;
+    std::string content;
     for (;;) {
       const std::size_t have = content.size();
       content.resize(have + want);
       const auto n = Retry([&] { return ::read(fd.get(), content.data() + have, want); });
       if (n < 0) return Failed("read", path);
       content.resize(have + static_cast<std::size_t>(n));
-      if (content.size() > cap) {
-        return Error(Code::kInvalid, path + " is larger than " + FormatBytes(limit));
-      }
+      if (content.size() > cap) return too_large;
       if (n == 0) return content;
-      want = std::min<std::size_t>(cap - content.size() + 1, 1 << 16);
+      want = 1 << 16;
     }
   }
 
@@ -127,18 +126,33 @@ class PosixFileSystem final : public FileSystem {
     if (::rename(from.c_str(), to.c_str()) < 0) return Failed("rename " + from + " to", to);
     return Ok();
   }
+  Status RenameNew(const std::string& from, const std::string& to) override {
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+      return Ok();
+    }
+    // EINVAL also means "into itself", which the way round reports too.
+    if (IsUnsupported(errno)) return FileSystem::RenameNew(from, to);
+    if (errno == EEXIST) return Error(Code::kAlreadyExists, to + " exists already");
+    return Failed("rename " + from + " to", to);
+  }
   Status Exchange(const std::string& a, const std::string& b) override {
-    if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) < 0)
-      return Failed("exchange " + a + " with", b);
-    return Ok();
+    if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return Ok();
+    if (IsUnsupported(errno)) {
+      return Error(Code::kPrecondition,
+                   "the file system of " + b + " cannot exchange it with " + a + " in one step");
+    }
+    return Failed("exchange " + a + " with", b);
   }
   Status SyncDirectory(const std::string& path) override {
     Fd fd(Retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
     if (!fd.valid()) return Failed("open", path);
-    if (Retry([&] { return ::fsync(fd.get()); }) < 0) return Failed("fsync", path);
+    // EINVAL: a network or FUSE file system that has no such thing and keeps names by itself.
+    if (Retry([&] { return ::fsync(fd.get()); }) < 0 && errno != EINVAL) {
+      return Failed("fsync", path);
+    }
     return Ok();
   }
-  Status RemoveAll(const std::string& path) override { return RemoveAt(AT_FDCWD, path, path); }
+  Status RemoveAll(const std::string& path) override { return RemoveTree(path); }
 
   Result<std::vector<std::string>> List(const std::string& path) override {
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(path.c_str()), ::closedir);
@@ -161,6 +175,11 @@ class PosixFileSystem final : public FileSystem {
 };
 
 }  // namespace
+
+Status FileSystem::RenameNew(const std::string& from, const std::string& to) {
+  if (Exists(to)) return Error(Code::kAlreadyExists, to + " exists already");
+  return Rename(from, to);
+}
 
 FileSystem& PosixFiles() {
   static PosixFileSystem files;

@@ -2,46 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
+
+#include "base/decimal.h"
 
 namespace muster {
 namespace {
 
 struct Unit {
   std::string_view name;
-  double factor;
+  std::int64_t factor;
 };
 constexpr std::array<Unit, 11> kUnits{{{"", 1},
                                        {"B", 1},
-                                       {"KB", 1e3},
-                                       {"MB", 1e6},
-                                       {"GB", 1e9},
-                                       {"TB", 1e12},
-                                       {"KiB", 1024.},
-                                       {"MiB", 1048576.},
-                                       {"GiB", 1073741824.},
-                                       {"TiB", 1099511627776.},
-                                       {"PiB", 1125899906842624.}}};
+                                       {"KB", 1'000},
+                                       {"MB", 1'000'000},
+                                       {"GB", 1'000'000'000},
+                                       {"TB", 1'000'000'000'000},
+                                       {"KiB", std::int64_t{1} << 10},
+                                       {"MiB", std::int64_t{1} << 20},
+                                       {"GiB", std::int64_t{1} << 30},
+                                       {"TiB", std::int64_t{1} << 40},
+                                       {"PiB", std::int64_t{1} << 50}}};
 
 }  // namespace
 
 Result<Bytes> ParseBytes(std::string_view text) {
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  const Error invalid(Code::kInvalid, fmt::format("'{}' is not a size", text),
-                      "write it like 4GiB, 500 MB or 65536");
-  if (error != std::errc() || !std::isfinite(number) || number < 0) return invalid;
+  std::string_view unit = text.substr(NumberLength(text));
+  // Blanks stand before a unit only, so "1 " is left with a blank that is no unit.
+  if (const auto name = unit.find_first_not_of(' '); name != std::string_view::npos)
+    unit.remove_prefix(name);
   for (const Unit& known : kUnits) {
     if (unit != known.name) continue;
-    const double value = std::round(number * known.factor);
-    if (value >= 9.2e18) return invalid;
-    return Bytes{static_cast<std::int64_t>(value)};
+    std::string_view number = text;
+    if (const auto value = TakeScaled(number, known.factor)) return Bytes{*value};
+    break;
   }
-  return invalid;
+  return Error(Code::kInvalid, fmt::format("'{}' is not a size", text),
+               "write it like 4GiB, 500 MB or 65536");
 }
 
 std::string FormatBytes(Bytes bytes) {
@@ -53,7 +53,8 @@ std::string FormatBytes(Bytes bytes) {
     ++unit;
   }
   if (unit == 0) return fmt::format("{} B", bytes.count);
-  const int digits = std::abs(value) < 10 ? 2 : std::abs(value) < 100 ? 1 : 0;
+  // The thresholds are where rounding would add a digit.
+  const int digits = std::abs(value) < 9.995 ? 2 : std::abs(value) < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", value, digits, kNames[unit]);
 }
 

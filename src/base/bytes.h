@@ -32,7 +32,8 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 }
 
 /// Reads "4GiB", "1.5 MB", "512": a number and an optional decimal (KB MB GB TB) or binary (KiB …)
-/// unit, no sign. Invalid when it is malformed or does not fit into 63 bits.
+/// unit, no sign. Invalid when it is malformed or does not fit into 63 bits. Exact; a part of a
+/// byte is rounded.
 Result<Bytes> ParseBytes(std::string_view text);
 /// "812 B", "1.50 GiB".
 std::string FormatBytes(Bytes bytes);

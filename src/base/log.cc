@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cmath>
 
 #include "base/clock.h"
 
@@ -24,31 +27,95 @@ Settings& TheSettings() {
 
 constexpr std::array<std::string_view, 4> kNames{"DEBUG", "INFO", "WARN", "ERROR"};
 
+/// The length of the well-formed UTF-8 sequence at the start of `text`; 0 when it is none (RFC
+/// 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+std::size_t Utf8Length(std::string_view text) {
+  const auto at = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
+  };
+  const auto in = [](unsigned byte, unsigned low, unsigned high) {
+    return byte >= low && byte <= high;
+  };
+  const unsigned lead = at(0);
+  const bool second = in(at(1), 0x80, 0xbf);
+  const bool third = second && in(at(2), 0x80, 0xbf);
+  if (lead < 0x80) return 1;
+  if (in(lead, 0xc2, 0xdf)) return second ? 2 : 0;
+  if (lead == 0xe0) return third && at(1) >= 0xa0 ? 3 : 0;
+  if (lead == 0xed) return third && at(1) < 0xa0 ? 3 : 0;
+  if (in(lead, 0xe1, 0xef)) return third ? 3 : 0;
+  const bool fourth = third && in(at(3), 0x80, 0xbf);
+  if (lead == 0xf0) return fourth && at(1) >= 0x90 ? 4 : 0;
+  if (lead == 0xf4) return fourth && at(1) < 0x90 ? 4 : 0;
+  return in(lead, 0xf1, 0xf3) && fourth ? 4 : 0;
+}
+
 /// JSON string escapes; they also keep a hostile value from forging a line or moving a terminal's
-/// cursor.
+/// cursor. Bytes that are no UTF-8 become U+FFFD, so that the line stays JSON.
 void AppendQuoted(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    const auto c = static_cast<unsigned char>(text[0]);
+    if (length == 0) {
+      out += "\\ufffd";
+    } else if (c == '"' || c == '\\') {
+      out += {'\\', text[0]};
+    } else if (c < 0x20 || c == 0x7f) {
+      out += fmt::format("\\u{:04x}", c);
+    } else if (length == 2 && c == 0xc2 && static_cast<unsigned char>(text[1]) < 0xa0) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[1]));  // C1 controls
     } else {
-      out += c;
+      out += text.substr(0, length);
     }
+    text.remove_prefix(length == 0 ? 1 : length);
   }
   out += '"';
 }
 
 bool NeedsQuotes(std::string_view text) {
-  if (text.empty()) return true;
-  for (const char c : text) {
-    if (c == ' ' || c == '"' || c == '=' || c == '\\' || static_cast<unsigned char>(c) < 0x20 ||
-        c == 0x7f)
-      return true;
+  return text.empty() || std::any_of(text.begin(), text.end(), [](char c) {
+           const auto byte = static_cast<unsigned char>(c);
+           return byte <= 0x20 || byte >= 0x7f || c == '"' || c == '=' || c == '\\';
+         });
+}
+
+void AppendJson(std::string& line, std::string_view event, std::initializer_list<Field> fields) {
+  AppendQuoted(line, event);
+  for (const Field& field : fields) {
+    line += ',';
+    AppendQuoted(line, field.key());
+    line += ':';
+    if (field.quoted()) {
+      AppendQuoted(line, field.value());
+    } else {
+      line += field.value();
+    }
   }
-  return false;
+  line += "}\n";
+}
+
+void AppendText(std::string& line, std::initializer_list<Field> fields) {
+  for (const Field& field : fields) {
+    line += fmt::format(" {}=", field.key());
+    if (NeedsQuotes(field.value())) {
+      AppendQuoted(line, field.value());
+    } else {
+      line += field.value();
+    }
+  }
+  line += '\n';
+}
+
+/// A line on a pipe may go out in pieces when it is longer than PIPE_BUF; a line that cannot be
+/// written has nowhere to be reported.
+void WriteLine(int fd, std::string_view line) {
+  while (!line.empty()) {
+    const auto n = ::write(fd, line.data(), line.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    line.remove_prefix(static_cast<std::size_t>(n));
+  }
 }
 
 }  // namespace
@@ -56,9 +123,12 @@ bool NeedsQuotes(std::string_view text) {
 Field::Field(std::string_view key, std::string_view value)
     : key_(key), value_(value), quoted_(true) {}
 Field::Field(std::string_view key, double value)
-    : key_(key), value_(fmt::format("{:.6g}", value)) {}
+    // JSON has no NaN and no infinity.
+    : key_(key), value_(fmt::format("{:.6g}", value)), quoted_(!std::isfinite(value)) {}
 Field::Field(std::string_view key, bool value) : key_(key), value_(value ? "true" : "false") {}
-Field::Field(std::string_view key, Integer, std::int64_t value)
+Field::Field(std::string_view key, std::int64_t value, Integer)
+    : key_(key), value_(fmt::format("{}", value)) {}
+Field::Field(std::string_view key, std::uint64_t value, Integer)
     : key_(key), value_(fmt::format("{}", value)) {}
 
 void Configure(const Options& options) {
@@ -76,32 +146,12 @@ void Write(Level level, std::string_view event, std::initializer_list<Field> fie
   std::string line;
   if (settings.json) {
     line = fmt::format(R"({{"time":"{}","level":"{}","event":)", time, name);
-    AppendQuoted(line, event);
-    for (const Field& field : fields) {
-      line += ',';
-      AppendQuoted(line, field.key());
-      line += ':';
-      if (field.quoted()) {
-        AppendQuoted(line, field.value());
-      } else {
-        line += field.value();
-      }
-    }
-    line += "}\n";
+    AppendJson(line, event, fields);
   } else {
     line = fmt::format("{} {:<5} {}", time, name, event);
-    for (const Field& field : fields) {
-      line += fmt::format(" {}=", field.key());
-      if (NeedsQuotes(field.value())) {
-        AppendQuoted(line, field.value());
-      } else {
-        line += field.value();
-      }
-    }
-    line += '\n';
+    AppendText(line, fields);
   }
-  // A log line that cannot be written has nowhere to be reported.
-  [[maybe_unused]] const auto written = ::write(settings.fd, line.data(), line.size());
+  WriteLine(settings.fd, line);
 }
 
 }  // namespace muster::log

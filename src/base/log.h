@@ -1,7 +1,8 @@
 #pragma once
 // Structured log: a constant event name and fields, one line on stderr (or JSON lines). ERROR:
 // someone must act; WARN: it healed itself; INFO: a state changed; DEBUG: for us. Thread-safe; a
-// line is one write(2).
+// line is one write(2). Values may be hostile: what could forge a line, move a cursor or break JSON
+// is escaped.
 //
 //   log::Info("worker exited", {{"rank", 3}, {"signal", "SIGKILL"}});
 
@@ -24,7 +25,11 @@ class Field {
   Field(std::string_view key, bool value);
   template <typename T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Field(std::string_view key, T value) : Field(key, Integer{}, static_cast<std::int64_t>(value)) {}
+  Field(std::string_view key, T value)
+      : Field(key,
+              static_cast<std::conditional_t<std::is_signed_v<T>, std::int64_t, std::uint64_t>>(
+                  value),
+              Integer{}) {}
 
   std::string_view key() const { return key_; }
   const std::string& value() const { return value_; }
@@ -32,7 +37,8 @@ class Field {
 
  private:
   struct Integer {};
-  Field(std::string_view key, Integer, std::int64_t value);
+  Field(std::string_view key, std::int64_t value, Integer);
+  Field(std::string_view key, std::uint64_t value, Integer);
 
   std::string_view key_;
   std::string value_;

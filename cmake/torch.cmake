@@ -9,6 +9,8 @@ add_library(muster_libtorch INTERFACE)
 target_include_directories(muster_libtorch SYSTEM INTERFACE
   "${MUSTER_TORCH_DIR}/include" "${MUSTER_TORCH_DIR}/include/torch/csrc/api/include")
 target_compile_definitions(muster_libtorch INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+# Some of Debian's packages ask for it; the precompiled header and its users must agree.
+target_compile_options(muster_libtorch INTERFACE -pthread)
 target_link_libraries(muster_libtorch INTERFACE
   "${MUSTER_TORCH_DIR}/lib/libtorch_cpu.so" "${MUSTER_TORCH_DIR}/lib/libc10.so")
 # In the build tree CMake's RUNPATH leads to the wheel. An installed program finds copies in lib/muster instead, so that the
@@ -36,6 +38,12 @@ endif()
 function(muster_use_torch target)
   target_link_libraries(${target} PUBLIC muster_libtorch)
   target_precompile_headers(${target} REUSE_FROM muster_torch_pch)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    # CMake compiles programs with -fPIE, and clang refuses a header that was precompiled with -fPIC for them.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${target} PRIVATE -fPIC)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${target} PRIVATE -fpch-instantiate-templates)
   endif()

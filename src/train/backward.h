@@ -1,0 +1,19 @@
+#pragma once
+// The one place that runs autograd's engine, and turns what torch throws into an Error.
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+
+#include "base/result.h"
+
+namespace muster::train {
+
+/// Backward from a scalar with the gradient `scale`, on this thread (no other is started for CPU
+/// tensors).
+Status RunBackward(const at::Tensor& scalar, double scale);
+
+/// Runs code that calls torch; its exceptions become errors (Bug: shapes and types are our own).
+Status Guarded(const char* what, const std::function<Status()>& body);
+
+}  // namespace muster::train

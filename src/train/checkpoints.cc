@@ -1,0 +1,224 @@
+#include "train/checkpoints.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "train/checkpoint/open.h"
+#include "train/checkpoint/save.h"
+
+namespace muster::train {
+namespace {
+
+constexpr std::string_view kMoment1 = "exp_avg";
+constexpr std::string_view kMoment2 = "exp_avg_sq";
+
+class GroupAgreement final : public checkpoint::Agreement {
+ public:
+  explicit GroupAgreement(coll::Group& group) : group_(&group) {}
+  Result<bool> AllOk(bool ok) override { return group_->AllOk(ok, "checkpoint"); }
+
+ private:
+  coll::Group* group_;
+};
+
+// The state of one group in one unit, and where the unit begins in the flat space.
+struct Piece {
+  std::string_view group;
+  std::uint64_t begin = 0;
+  std::span<float> values;
+};
+
+std::vector<Piece> PiecesOf(const FlatModel& model, const AdamW& optimizer) {
+  std::vector<Piece> pieces;
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < model.units().size(); ++i) {
+    const auto values = model.units()[i]->values();
+    pieces.push_back({checkpoint::kParamGroup, begin, values});
+    pieces.push_back({kMoment1, begin, optimizer.Moment1(i)});
+    pieces.push_back({kMoment2, begin, optimizer.Moment2(i)});
+    begin += values.size();
+  }
+  return pieces;
+}
+
+// The part of each piece in [first, last) of the flat space.
+std::vector<checkpoint::Slice> SlicesWithin(const std::vector<Piece>& pieces, std::uint64_t first,
+                                            std::uint64_t last) {
+  std::vector<checkpoint::Slice> slices;
+  for (const Piece& piece : pieces) {
+    const std::uint64_t begin = std::max(first, piece.begin);
+    const std::uint64_t end = std::min(last, piece.begin + piece.values.size());
+    if (begin >= end) continue;
+    const auto part = piece.values.subspan(begin - piece.begin, end - begin);
+    slices.push_back(
+        {.group = std::string(piece.group), .begin = begin, .data = std::as_bytes(part)});
+  }
+  return slices;
+}
+
+// Rank r of w writes the r-th of w equal parts, cut at multiples of 64 bytes.
+std::uint64_t PartBegin(std::uint64_t length, std::uint64_t rank, std::uint64_t world) {
+  const std::uint64_t blocks = length / kAlignFloats;
+  return blocks * rank / world * kAlignFloats;
+}
+
+Status ReadUnit(checkpoint::Checkpoint& from, const Unit& unit, std::string_view group,
+                std::span<float> into) {
+  for (const auto& parameter : unit.parameters()) {
+    const auto part = into.subspan(static_cast<std::size_t>(parameter->offset),
+                                   static_cast<std::size_t>(parameter->length));
+    MUSTER_TRY(from.ReadTensor(group, parameter->name, std::as_writable_bytes(part)));
+  }
+  return Ok();
+}
+
+}  // namespace
+
+checkpoint::FlatIndex IndexOf(const FlatModel& model) {
+  checkpoint::FlatIndex index;
+  for (const auto& unit : model.units()) {
+    for (const auto& parameter : unit->parameters()) {
+      index.entries.push_back(
+          {.name = parameter->name,
+           .shape = {parameter->shape.begin(), parameter->shape.end()},
+           .offset = index.length + static_cast<std::uint64_t>(parameter->offset),
+           .length = static_cast<std::uint64_t>(parameter->length)});
+    }
+    index.length += unit->values().size();
+  }
+  for (const std::string_view group : {checkpoint::kParamGroup, kMoment1, kMoment2}) {
+    index.groups.push_back({.name = std::string(group), .dtype = checkpoint::DType::kF32});
+  }
+  return index;
+}
+
+Checkpoints::Checkpoints(Worker& worker, const CheckpointOptions& options,
+                         const RunIdentity& identity)
+    : worker_(&worker), options_(options), identity_(identity) {}
+
+bool Checkpoints::Due(std::uint64_t step, std::uint64_t total) const {
+  if (options_.folder.empty()) return false;
+  return step == total || (options_.every > 0 && step % options_.every == 0);
+}
+
+Result<std::optional<std::uint64_t>> Checkpoints::AgreeOnStep() {
+  // {0: none, 1: found, 2: rank 0 failed; the step}
+  std::array<std::uint64_t, 2> word{};
+  Status failed;
+  if (worker_->IsFirst()) {
+    failed = checkpoint::CleanLeftovers(worker_->files, options_.folder, worker_->env.generation);
+    const auto latest = checkpoint::FindLatest(worker_->files, options_.folder);
+    if (!latest) failed = latest.error();
+    if (latest && *latest) word = {1, (*latest)->step};
+    if (!failed) word[0] = 2;
+  }
+  MUSTER_TRY(
+      worker_->group.Broadcast(std::as_writable_bytes(std::span(word)), Rank{0}, "resume step"));
+  MUSTER_TRY(failed);
+  if (word[0] == 2) {
+    return Error(Code::kUnavailable, "rank 0 could not look for checkpoints in " + options_.folder,
+                 "its own message says why");
+  }
+  if (word[0] == 0) return std::optional<std::uint64_t>();
+  return std::optional(word[1]);
+}
+
+void Checkpoints::WarnOfOtherBits(const checkpoint::Manifest& manifest) const {
+  if (!worker_->IsFirst()) return;
+  if (manifest.canonical != identity_.canonical) {
+    log::Warn("resumed in another arithmetic mode, bits will differ",
+              {{"checkpoint_virtual_shards", manifest.canonical.virtual_shards},
+               {"run_virtual_shards", identity_.canonical.virtual_shards}});
+  }
+  for (const auto& [name, value] : worker_->arithmetic.ToMap()) {
+    const auto found = manifest.environment.find(name);
+    if (found == manifest.environment.end() || found->second == value) continue;
+    log::Warn("resumed on another arithmetic, bits may differ",
+              {{"what", name}, {"checkpoint", found->second}, {"here", value}});
+  }
+}
+
+Result<Position> Checkpoints::Load(std::uint64_t step, FlatModel& model, AdamW& optimizer) {
+  const auto all = MUSTER_TRY(checkpoint::ListCheckpoints(worker_->files, options_.folder));
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& candidate) { return candidate.step == step; });
+  if (found == all.end()) {
+    return Error(Code::kNotFound,
+                 "the checkpoint of step " + std::to_string(step) +
+                     " that rank 0 found is not in " + options_.folder,
+                 "every rank must see the same checkpoint folder");
+  }
+  auto from = MUSTER_TRY(checkpoint::Checkpoint::Open(worker_->files, found->path));
+  const checkpoint::Manifest& manifest = from.manifest();
+  MUSTER_TRY(
+      Within(found->path, checkpoint::RequireSame(manifest, identity_.model, IndexOf(model))));
+  if (manifest.random_key != identity_.seed) {
+    return Error(Code::kPrecondition,
+                 found->path + " is of a run with seed " + std::to_string(manifest.random_key) +
+                     ", this one has " + std::to_string(identity_.seed),
+                 "give --seed " + std::to_string(manifest.random_key) +
+                     " to continue it, or another --checkpoint-dir to start anew");
+  }
+  for (std::size_t i = 0; i < model.units().size(); ++i) {
+    const Unit& unit = *model.units()[i];
+    MUSTER_TRY(ReadUnit(from, unit, checkpoint::kParamGroup, unit.values()));
+    MUSTER_TRY(ReadUnit(from, unit, kMoment1, optimizer.Moment1(i)));
+    MUSTER_TRY(ReadUnit(from, unit, kMoment2, optimizer.Moment2(i)));
+  }
+  optimizer.RestoreSteps(manifest.optimizer_step);
+  WarnOfOtherBits(manifest);
+  return Position{.step = manifest.step, .loader_state = manifest.loader_state};
+}
+
+Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& optimizer) {
+  if (options_.folder.empty()) return std::optional<Position>();
+  const auto step = MUSTER_TRY(AgreeOnStep());
+  if (!step) return std::optional<Position>();
+  auto loaded = Load(*step, model, optimizer);
+  const bool all = MUSTER_TRY(worker_->group.AllOk(loaded.has_value(), "checkpoint loaded"));
+  if (!loaded) return std::move(loaded.error());
+  if (!all) {
+    return Error(Code::kUnavailable,
+                 "another rank could not load the checkpoint of step " + std::to_string(*step),
+                 "its own message says why");
+  }
+  worker_->heartbeat.Durable(*step);
+  return std::optional(*std::move(loaded));
+}
+
+Status Checkpoints::Save(const Position& position, const FlatModel& model, const AdamW& optimizer) {
+  GroupAgreement agreement(worker_->group);
+  checkpoint::SaveRequest request;
+  request.folder = options_.folder;
+  request.rank = worker_->group.rank();
+  request.generation_file = worker_->env.generation_file;
+  request.keep_last = options_.keep_last;
+  request.replace_existing = true;
+  request.manifest = {.step = position.step,
+                      .generation = worker_->env.generation,
+                      .world = worker_->group.world(),
+                      .model = identity_.model,
+                      .config_json = identity_.config_json,
+                      .index = IndexOf(model),
+                      .loader_state = position.loader_state,
+                      .random_key = identity_.seed,
+                      .optimizer_step = optimizer.steps(),
+                      .canonical = identity_.canonical,
+                      .environment = worker_->arithmetic.ToMap(),
+                      .created_utc = FormatUtc(worker_->clock.Wall())};
+  const std::uint64_t rank = request.rank.value();
+  const std::uint64_t world = request.manifest.world;
+  const std::uint64_t length = request.manifest.index.length;
+  request.slices = SlicesWithin(PiecesOf(model, optimizer), PartBegin(length, rank, world),
+                                PartBegin(length, rank + 1, world));
+  const auto report =
+      MUSTER_TRY(Within("save the checkpoint of step " + std::to_string(position.step),
+                        checkpoint::Save(worker_->files, agreement, request)));
+  for (const std::string& note : report.notes) {
+    log::Warn("checkpoint committed, with a remark", {{"step", position.step}, {"note", note}});
+  }
+  worker_->heartbeat.Durable(position.step);
+  return Ok();
+}
+
+}  // namespace muster::train

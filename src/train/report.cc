@@ -1,0 +1,71 @@
+#include "train/report.h"
+
+#include <array>
+#include <cstdarg>
+#include <cstdio>
+
+#include "train/trainer.h"
+
+namespace muster::train {
+namespace {
+
+using Number = unsigned long long;  // what %llu takes
+
+// Not fmt: torch's wheel brings headers of another fmt than the one we link.
+[[gnu::format(printf, 1, 2)]] std::string Text(const char* format, ...) {
+  std::array<char, 256> line{};
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line.data(), line.size(), format, arguments);
+  va_end(arguments);
+  return line.data();
+}
+
+// A line that nobody can read any more is no reason to stop training.
+void PrintLine(const std::string& line) {
+  std::fputs((line + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void Report::Started(std::uint64_t step, std::int64_t parameters, const TrainerOptions& options) {
+  since_ = worker_->clock.Now();
+  since_step_ = step;
+  if (!worker_->IsFirst()) return;
+  PrintLine(Text("%lld parameters, %u ranks, batch %u, %s mode, %s step %llu of %llu",
+                 static_cast<long long>(parameters), worker_->group.world(), options.global_batch,
+                 options.mode == Mode::kCanonical ? "canonical" : "fast",
+                 step == 0 ? "from" : "resuming at", Number{step}, Number{options.steps}));
+}
+
+void Report::Stepped(std::uint64_t step, double loss, double rate, const TrainerOptions& options) {
+  const bool due = options.log_every > 0 && step % options.log_every == 0;
+  if (!worker_->IsFirst() || !(due || step == options.steps)) return;
+  const Instant now = worker_->clock.Now();
+  const double seconds = std::chrono::duration<double>(now - since_).count();
+  const auto samples = static_cast<double>((step - since_step_) * options.global_batch);
+  PrintLine(
+      Text("step %llu loss=%.4f lr=%.6f %.0f img/s", Number{step}, loss, rate, samples / seconds));
+  since_ = now;
+  since_step_ = step;
+}
+
+Status Report::Evaluated(std::uint64_t step, const Score& score) {
+  if (!worker_->IsFirst()) return Ok();
+  const auto count = static_cast<double>(score.count);
+  const double accuracy = static_cast<double>(score.correct) / count;
+  const double loss = score.loss_sum / count;
+  PrintLine(Text("test accuracy=%.4f loss=%.4f samples=%llu step=%llu", accuracy, loss,
+                 Number{score.count}, Number{step}));
+  if (worker_->env.run_folder.empty()) return Ok();
+  const std::string line = Text(
+      "{\"step\":%llu,\"gen\":%llu,\"accuracy\":%.6f,\"loss\":%.6f,\"samples\":%llu}\n",
+      Number{step}, Number{worker_->env.generation.value()}, accuracy, loss, Number{score.count});
+  const std::string path = worker_->env.run_folder + "/eval.jsonl";
+  auto file = MUSTER_TRY(worker_->files.Create(path, {.append = true}));
+  MUSTER_TRY(file->Write(AsBytes(line)));
+  return file->Close();
+}
+
+}  // namespace muster::train

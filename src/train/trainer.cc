@@ -1,0 +1,228 @@
+#include "train/trainer.h"
+
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "base/log.h"
+#include "train/backward.h"
+#include "train/evaluate.h"
+#include "train/report.h"
+#include "train/step_timer.h"
+
+namespace muster::train {
+namespace {
+
+std::uint32_t VirtualShards(const TrainerOptions& options) {
+  return options.mode == Mode::kCanonical ? kVirtualShards : 0;
+}
+
+data::LoaderOptions LoaderOptionsOf(const TrainerOptions& options, const coll::Group& group) {
+  return {.global_batch = options.global_batch,
+          .virtual_shards = VirtualShards(options),
+          .rank = group.rank(),
+          .world = group.world(),
+          .seed = options.seed,
+          .order = options.order,
+          .image = options.image,
+          .threads = options.decode_threads};
+}
+
+RunIdentity IdentityOf(const Task& task, const TrainerOptions& options) {
+  return {.model = std::string(task.name()),
+          .config_json = task.ConfigJson(),
+          .seed = options.seed,
+          .canonical = {.enabled = options.mode == Mode::kCanonical,
+                        .virtual_shards = VirtualShards(options)}};
+}
+
+// Gradients in the collective arena are reduced without a copy; private memory works as well.
+void* ArenaMemory(coll::Group& group, std::size_t bytes) {
+  const auto memory = group.Alloc(bytes);
+  return memory ? memory->data() : nullptr;
+}
+
+Status Materialize(FlatModel& model, coll::Group& group) {
+  if (model.Materialize([&](std::size_t bytes) { return ArenaMemory(group, bytes); })) return Ok();
+  log::Info("gradients do not fit the collective arena, reductions will copy",
+            {{"bytes", model.GradientBytes()}});
+  return model.Materialize();
+}
+
+class Run {
+ public:
+  Run(Task& task, Worker& worker, const Splits& splits, const TrainerOptions& options)
+      : task_(task),
+        worker_(worker),
+        splits_(splits),
+        options_(options),
+        timer_(worker.heartbeat, worker.clock),
+        report_(worker),
+        checkpoints_(worker, options.checkpoint, IdentityOf(task, options)) {}
+
+  Result<Outcome> ToTheEnd() {
+    MUSTER_TRY(Prepare());
+    outcome_.first_step = outcome_.step;
+    report_.Started(outcome_.step, model_.ParameterCount(), options_);
+    while (outcome_.step < options_.steps) MUSTER_TRY(Step());
+    if (!outcome_.score) MUSTER_TRY(EvaluateIfDue(true));
+    timer_.Enter(os::Phase::kDone);
+    return outcome_;
+  }
+
+ private:
+  Status Prepare() {
+    task_.Define(model_);
+    MUSTER_TRY(Materialize(model_, worker_.group));
+    optimizer_.emplace(MUSTER_TRY(AdamW::Create(model_, options_.optimizer)));
+    loader_ =
+        MUSTER_TRY(data::Loader::Create(splits_.train, LoaderOptionsOf(options_, worker_.group)));
+    image_ = loader_->image();
+    const auto resumed = MUSTER_TRY(checkpoints_.Resume(model_, *optimizer_));
+    if (resumed) {
+      const auto state = MUSTER_TRY(data::LoaderState::Parse(resumed->loader_state));
+      MUSTER_TRY(Within("continue the data", loader_->Restore(state)));
+      outcome_.step = resumed->step;
+    } else {
+      task_.Initialize(options_.seed);
+    }
+    const std::uint32_t passes =
+        options_.mode == Mode::kCanonical ? kVirtualShards / worker_.group.world() : 1;
+    strategy_.emplace(
+        model_, worker_.group,
+        DataParallelOptions{.passes = passes, .around_collective = [this](const auto& body) {
+                              return DuringComm(body);
+                            }});
+    return Ok();
+  }
+
+  Status DuringComm(const std::function<Status()>& body) {
+    const os::Phase before = timer_.phase();
+    timer_.Enter(os::Phase::kComm);
+    Status status = body();
+    worker_.heartbeat.Collective(worker_.group.Sequence());
+    timer_.Enter(before);
+    return status;
+  }
+
+  Status Step() {
+    timer_.Begin();
+    timer_.Enter(os::Phase::kData);
+    const auto batch = MUSTER_TRY(loader_->Next());
+    MUSTER_CHECK(batch.has_value());  // epochs have no end here
+    const double loss = MUSTER_TRY(Gradients(*batch));
+    if (!std::isfinite(loss)) return Diverged(loss);
+    timer_.Enter(os::Phase::kOptimizer);
+    const double rate = LearningRate(options_.schedule, outcome_.step);
+    optimizer_->Step(rate);
+    ++outcome_.step;
+    outcome_.last_loss = loss;
+    report_.Stepped(outcome_.step, loss, rate, options_);
+    MUSTER_TRY(SaveIfDue());
+    MUSTER_TRY(EvaluateIfDue(false));
+    timer_.Publish(outcome_.step, loss);
+    return Ok();
+  }
+
+  Result<double> Gradients(const data::Batch& batch) {
+    double count = 0;
+    for (const data::MicroShard& shard : batch.shards()) count += shard.valid;
+    MUSTER_TRY(strategy_->BeginStep(count));
+    for (const data::MicroShard& shard : batch.shards()) {
+      MUSTER_TRY(Guarded("forward", [&] { return Pass(shard); }));
+    }
+    return strategy_->FinishStep();
+  }
+
+  Status Pass(const data::MicroShard& shard) {
+    timer_.Enter(os::Phase::kForward);
+    strategy_->BeginPass();
+    const nn::LossSum loss = task_.Loss(
+        {.shard = &shard, .image = image_, .seed = options_.seed, .step = outcome_.step});
+    timer_.Enter(os::Phase::kBackward);
+    return strategy_->Backward(loss);
+  }
+
+  Status Diverged(double loss) const {
+    const std::string step = std::to_string(outcome_.step + 1);
+    return Error(Code::kInvalid,
+                 "the loss of step " + step + " is " + std::to_string(loss) +
+                     "; the step was not applied and nothing of it was saved",
+                 "lower --lr, lengthen --warm-up or set --clip-norm");
+  }
+
+  Status SaveIfDue() {
+    if (!checkpoints_.Due(outcome_.step, options_.steps)) return Ok();
+    timer_.Enter(os::Phase::kCheckpoint);
+    return checkpoints_.Save({.step = outcome_.step, .loader_state = loader_->State().ToText()},
+                             model_, *optimizer_);
+  }
+
+  Status EvaluateIfDue(bool always) {
+    const bool regular = options_.eval_every > 0 && outcome_.step % options_.eval_every == 0;
+    if (splits_.test == nullptr || !(always || regular || outcome_.step == options_.steps)) {
+      return Ok();
+    }
+    timer_.Enter(os::Phase::kEval);
+    outcome_.score = MUSTER_TRY(Evaluate(task_, worker_, splits_.test,
+                                         {.virtual_shards = VirtualShards(options_),
+                                          .image = image_,
+                                          .decode_threads = options_.decode_threads}));
+    return report_.Evaluated(outcome_.step, *outcome_.score);
+  }
+
+  Task& task_;
+  Worker& worker_;
+  const Splits& splits_;
+  const TrainerOptions& options_;
+  StepTimer timer_;
+  Report report_;
+  Checkpoints checkpoints_;
+  FlatModel model_;
+  std::optional<AdamW> optimizer_;
+  std::unique_ptr<data::Loader> loader_;
+  data::ImageShape image_;
+  std::optional<DataParallel> strategy_;
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Result<Mode> ParseMode(std::string_view name) {
+  if (name == "canonical") return Mode::kCanonical;
+  if (name == "fast") return Mode::kFast;
+  return Error(Code::kInvalid, "there is no mode '" + std::string(name) + "'",
+               "take canonical or fast");
+}
+
+Status CheckFit(const TrainerOptions& options, std::uint32_t world) {
+  MUSTER_TRY(Validate(options.schedule));
+  if (options.steps == 0) return Error(Code::kInvalid, "0 steps: nothing to train");
+  if (options.mode == Mode::kFast) {
+    if (options.global_batch % world == 0) return Ok();
+    return Error(Code::kInvalid, "a batch of " + std::to_string(options.global_batch) +
+                                     " does not divide over " + std::to_string(world) + " ranks");
+  }
+  if (kVirtualShards % world != 0) {
+    return Error(Code::kInvalid,
+                 "canonical mode splits a batch into " + std::to_string(kVirtualShards) +
+                     " micro-shards, which " + std::to_string(world) + " ranks do not divide",
+                 "run 1, 2, 4 or 8 ranks, or take --mode fast");
+  }
+  if (options.global_batch % kVirtualShards != 0) {
+    return Error(Code::kInvalid,
+                 "canonical mode splits a batch into " + std::to_string(kVirtualShards) +
+                     " micro-shards, which do not divide a batch of " +
+                     std::to_string(options.global_batch),
+                 "take a batch that is a multiple of " + std::to_string(kVirtualShards));
+  }
+  return Ok();
+}
+
+Result<Outcome> Train(Task& task, Worker& worker, const Splits& splits,
+                      const TrainerOptions& options) {
+  MUSTER_TRY(CheckFit(options, worker.group.world()));
+  return Run(task, worker, splits, options).ToTheEnd();
+}
+
+}  // namespace muster::train

@@ -1,0 +1,28 @@
+#pragma once
+// What a training process is given by its host, opened: the collective group, the heartbeat page,
+// pinned arithmetic. Made once at start, after a fork, by the training thread that then owns it.
+
+#include "base/clock.h"
+#include "base/file_system.h"
+#include "base/result.h"
+#include "coll/group.h"
+#include "os/heartbeat.h"
+#include "spec/env.h"
+#include "train/arithmetic.h"
+
+namespace muster::train {
+
+struct Worker {
+  spec::WorkerEnv env;
+  Arithmetic arithmetic;
+  coll::Group group;
+  os::HeartbeatWriter heartbeat;
+  FileSystem& files;
+  const Clock& clock;
+
+  bool IsFirst() const { return group.rank().value() == 0; }
+};
+
+Result<Worker> OpenWorker(const spec::WorkerEnv& env);
+
+}  // namespace muster::train

@@ -1,0 +1,85 @@
+#include "main.h"
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "base/log.h"
+#include "train/backward.h"
+#include "train/trainer.h"
+#include "vit/flags.h"
+
+namespace muster::recipes {
+namespace {
+
+int Fail(const Error& error) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "muster-train: %s\n", error.ToString().c_str());
+  return TraitsOf(error.code()).exit_code;
+}
+
+Result<int> RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
+  const auto worker_env = MUSTER_TRY(spec::ReadWorkerEnv(env));
+  auto worker = MUSTER_TRY(train::OpenWorker(worker_env));
+  auto run = MUSTER_TRY(PrepareVit(flags, worker_env));
+  MUSTER_TRY(train::Train(run.task, worker, run.splits, run.options));
+  return 0;
+}
+
+constexpr const char* kAbout =
+    "Trains a model on the ranks that muster run starts, or alone when started by hand.\n\n"
+    "  muster-train vit --data DIR                      one rank, 600 steps, test accuracy\n"
+    "  muster run -n 2 -- muster-train vit --data DIR   two ranks that survive faults";
+
+}  // namespace
+
+int TrainMain(const std::vector<std::string>& args, const spec::EnvLookup& env) {
+  CLI::App app(kAbout, "muster-train");
+  app.require_subcommand(1);
+  VitFlags vit;
+  AddVit(app, vit);
+  try {
+    // CLI11 takes them last first.
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
+  } catch (const CLI::CallForHelp& help) {
+    return app.exit(help);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return TraitsOf(Code::kInvalid).exit_code;
+  }
+  const Result<int> code = RunVit(vit, env);
+  return code ? *code : Fail(code.error());
+}
+
+int WarmUp() {
+  const auto once = []() -> Status {
+    MUSTER_TRY(train::PinArithmetic());
+    // The demo's micro-shard: its shapes are the ones whose code paths will be hot.
+    constexpr std::size_t kSamples = 16;
+    Vit task({});
+    train::FlatModel model;
+    task.Define(model);
+    MUSTER_TRY(model.Materialize());
+    task.Initialize(1);
+    auto optimizer = MUSTER_TRY(train::AdamW::Create(model, {}));
+    std::vector<std::uint64_t> rows(kSamples);
+    std::iota(rows.begin(), rows.end(), 0);
+    const std::vector<std::int64_t> labels(kSamples);
+    const data::ImageShape image{28, 28, 1};
+    const std::vector<std::uint8_t> pixels(kSamples * image.bytes(), 1);
+    const data::MicroShard shard{
+        .valid = kSamples, .rows = rows, .labels = labels, .pixels = pixels};
+    model.BeginPass();
+    MUSTER_TRY(train::Guarded("warm-up", [&] {
+      return train::RunBackward(task.Loss({.shard = &shard, .image = image}).sum, 1);
+    }));
+    model.EndPass();
+    optimizer.Step(1e-3);
+    return Ok();
+  };
+  const Status status = once();
+  return status ? 0 : Fail(status.error());
+}
+
+}  // namespace muster::recipes

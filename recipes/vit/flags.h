@@ -1,0 +1,42 @@
+#pragma once
+// The command line of the vit recipe: its defaults are the demo (Fashion-MNIST, two minutes on two
+// cores), its sizes are flags, so that the model of 4.8 million parameters is the same code.
+
+#include <cstdint>
+#include <string>
+
+#include "spec/env.h"
+#include "train/trainer.h"
+#include "vit/vit.h"
+
+namespace CLI {
+class App;
+}
+
+namespace muster::recipes {
+
+struct VitFlags {
+  std::string data;  ///< folder of a packed dataset with the splits train and test
+  std::string mode = "canonical";
+  std::string order = "full";
+  std::string schedule = "cosine";
+  double learning_rate = 2e-3;
+  double warm_up = 0.05;  ///< fraction of the steps
+  VitOptions model;
+  train::TrainerOptions trainer;
+};
+
+/// Adds the subcommand `vit`; parsing fills `flags`, which must outlive `app`.
+void AddVit(CLI::App& app, VitFlags& flags);
+
+struct VitRun {
+  Vit task;
+  train::Splits splits;
+  train::TrainerOptions options;
+};
+
+/// Opens the data and fits the model to it. What the host says about data and checkpoints counts
+/// where a flag is absent.
+Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env);
+
+}  // namespace muster::recipes

@@ -1,0 +1,250 @@
+#include "vit/vit.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "train/backward.h"
+#include "train/checkpoint/digest.h"
+#include "train/trainer.h"
+#include "vit/memory_images.h"
+
+namespace muster::recipes {
+namespace {
+
+constexpr data::ImageShape kImage{.height = 8, .width = 8, .channels = 1};
+constexpr std::uint64_t kSeed = 11;
+
+VitOptions SmallModel() {
+  return {.image = kImage,
+          .patch = 4,
+          .width = 32,
+          .blocks = 2,
+          .heads = 2,
+          .classes = 4,
+          .augmentation = {.crop_padding = 1, .flip = true}};
+}
+
+train::TrainerOptions SmallRun(std::uint64_t steps) {
+  train::TrainerOptions options{.steps = steps, .global_batch = 32, .seed = kSeed};
+  options.image = kImage;
+  options.decode_threads = 0;
+  options.log_every = 0;
+  options.schedule = {.peak = 2e-3, .total = steps, .warm_up = 2};
+  options.optimizer.clip_norm = 1;
+  return options;
+}
+
+// A folder that goes away with the test.
+class Folder {
+ public:
+  Folder() {
+    std::string path = (std::filesystem::temp_directory_path() / "muster_vit_XXXXXX").string();
+    MUSTER_CHECK(mkdtemp(path.data()) != nullptr);
+    path_ = path;
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+Result<train::Outcome> TrainHere(const spec::WorkerEnv& env, const VitOptions& model,
+                                 const train::TrainerOptions& options) {
+  auto worker = MUSTER_TRY(train::OpenWorker(env));
+  Vit task(model);
+  const train::Splits splits{.train = std::make_shared<MemoryImages>(96, kImage, 1),
+                             .test = std::make_shared<MemoryImages>(50, kImage, 2)};
+  return train::Train(task, worker, splits, options);
+}
+
+// Trains on `world` ranks, each a forked process. Returns how many ended well.
+std::uint32_t TrainForked(std::uint32_t world, const VitOptions& model,
+                          const train::TrainerOptions& options) {
+  const int arena = world == 1 ? -1 : coll::CreateArena(world, 8U << 20, Generation{1}).value();
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    if (fork() != 0) continue;
+    const auto outcome =
+        TrainHere({.rank = Rank{rank}, .world = world, .arena_fd = arena}, model, options);
+    if (!outcome) std::fprintf(stderr, "%s\n", outcome.error().ToString().c_str());
+    std::fflush(nullptr);
+    _exit(outcome ? 0 : 1);
+  }
+  std::uint32_t well = 0;
+  for (std::uint32_t rank = 0; rank < world; ++rank) {
+    int status = 0;
+    wait(&status);
+    if (status == 0) ++well;
+  }
+  if (arena >= 0) close(arena);
+  return well;
+}
+
+// Of parameters and optimizer state in the newest checkpoint.
+std::string DigestIn(const std::string& folder) {
+  const auto path = checkpoint::ResolveCheckpoint(PosixFiles(), folder);
+  MUSTER_CHECK(path.has_value());
+  auto opened = checkpoint::Checkpoint::Open(PosixFiles(), *path);
+  MUSTER_CHECK(opened.has_value());
+  return checkpoint::Digest(*opened, checkpoint::Scope::kAll).value();
+}
+
+TEST(CanonicalMode, GivesTheSameBitsOnOneTwoFourAndEightRanks) {
+  const Folder folder;
+  std::vector<std::string> digests;
+  for (const std::uint32_t world : {1U, 2U, 4U, 8U}) {
+    auto options = SmallRun(6);
+    options.checkpoint.folder = folder / ("world-" + std::to_string(world));
+    ASSERT_EQ(TrainForked(world, SmallModel(), options), world);
+    digests.push_back(DigestIn(options.checkpoint.folder));
+  }
+  for (const std::string& digest : digests) EXPECT_EQ(digest, digests[0]);
+}
+
+TEST(CanonicalMode, ContinuesFromACheckpointOnAnotherNumberOfRanksWithTheSameBits) {
+  const Folder folder;
+  auto straight = SmallRun(8);
+  straight.checkpoint.folder = folder / "straight";
+  ASSERT_EQ(TrainForked(2, SmallModel(), straight), 2U);
+
+  auto broken = SmallRun(8);
+  broken.checkpoint = {.folder = folder / "broken", .every = 3};
+  ASSERT_EQ(TrainForked(4, SmallModel(), broken), 4U);
+  // As if the run had died after step 5: what is behind step 3 is gone.
+  std::filesystem::remove_all(folder / "broken/step-000000000006");
+  std::filesystem::remove_all(folder / "broken/step-000000000008");
+  ASSERT_EQ(TrainForked(1, SmallModel(), broken), 1U);
+  EXPECT_EQ(DigestIn(broken.checkpoint.folder), DigestIn(straight.checkpoint.folder));
+}
+
+TEST(FastMode, AgreesWithCanonicalModeUpToRounding) {
+  auto canonical = SmallRun(10);
+  auto fast = canonical;
+  fast.mode = train::Mode::kFast;
+  const auto a = TrainHere({}, SmallModel(), canonical);
+  const auto b = TrainHere({}, SmallModel(), fast);
+  ASSERT_TRUE(a && b);
+  EXPECT_NEAR(a->last_loss, b->last_loss, 1e-5);
+  EXPECT_EQ(a->score->count, 50U);
+  EXPECT_EQ(b->score->count, 50U);
+}
+
+TEST(Training, LearnsAndCountsEveryTestRowOnce) {
+  VitOptions model = SmallModel();
+  model.augmentation = {.crop_padding = 0, .flip = false};
+  auto options = SmallRun(60);
+  options.schedule.peak = 5e-3;
+  const auto outcome = TrainHere({}, model, options);
+  ASSERT_TRUE(outcome);
+  EXPECT_EQ(outcome->score->count, 50U);
+  EXPECT_GE(outcome->score->correct, 45U);
+}
+
+TEST(Training, StopsWithTheStepWhenTheLossIsNoNumber) {
+  auto options = SmallRun(20);
+  options.schedule = {.shape = train::Shape::kConstant, .peak = 1e30, .total = 20};
+  const auto outcome = TrainHere({}, SmallModel(), options);
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message().find("the loss of step"), std::string::npos);
+}
+
+TEST(Training, RefusesACheckpointOfAnotherShapeAndNamesBoth) {
+  const Folder folder;
+  auto options = SmallRun(2);
+  options.checkpoint.folder = folder / "checkpoints";
+  ASSERT_TRUE(TrainHere({}, SmallModel(), options));
+  VitOptions other = SmallModel();
+  other.width = 16;
+  const auto outcome = TrainHere({}, other, options);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Code::kPrecondition);
+  EXPECT_NE(outcome.error().message().find("32"), std::string::npos);
+  EXPECT_NE(outcome.error().message().find("16"), std::string::npos);
+}
+
+TEST(Training, RefusesToContinueWithAnotherSeed) {
+  const Folder folder;
+  auto options = SmallRun(2);
+  options.checkpoint.folder = folder / "checkpoints";
+  ASSERT_TRUE(TrainHere({}, SmallModel(), options));
+  options.seed = kSeed + 1;
+  const auto outcome = TrainHere({}, SmallModel(), options);
+  ASSERT_FALSE(outcome);
+  EXPECT_NE(outcome.error().message().find("seed 11"), std::string::npos);
+}
+
+TEST(Training, RefusesWorldsAndBatchesThatDoNotFitTheMicroShards) {
+  EXPECT_TRUE(train::CheckFit(SmallRun(9), 8));
+  const Status three = train::CheckFit(SmallRun(9), 3);
+  ASSERT_FALSE(three);
+  EXPECT_NE(three.error().message().find("3 ranks"), std::string::npos);
+  auto odd = SmallRun(9);
+  odd.global_batch = 30;
+  EXPECT_FALSE(train::CheckFit(odd, 1));
+  odd.mode = train::Mode::kFast;
+  EXPECT_TRUE(train::CheckFit(odd, 3));
+  EXPECT_FALSE(train::CheckFit(odd, 4));
+}
+
+// The same model in plain ATen, from the same parameters.
+at::Tensor PlainLogits(const train::FlatModel& model, const at::Tensor& patches_BTP,
+                       std::map<std::string, at::Tensor>& leaves) {
+  for (const auto& unit : model.units()) {
+    for (const auto& parameter : unit->parameters()) {
+      leaves[parameter->name] = parameter->value.detach().clone().requires_grad_(true);
+    }
+  }
+  const auto linear = [&](const std::string& name, const at::Tensor& x) {
+    return at::linear(x, leaves.at(name + ".weight"), leaves.at(name + ".bias"));
+  };
+  const auto norm = [&](const std::string& name, const at::Tensor& x) {
+    return at::layer_norm(x, {x.size(-1)}, leaves.at(name + ".gain"), leaves.at(name + ".bias"));
+  };
+  at::Tensor x = linear("stem.embed", patches_BTP) + leaves.at("stem.positions");
+  for (const std::string block : {"block.0.", "block.1."}) {
+    const at::Tensor qkv = linear(block + "qkv", norm(block + "attention_norm", x));
+    const at::Tensor parts = qkv.view({x.size(0), x.size(1), 3, 2, -1}).permute({2, 0, 3, 1, 4});
+    const at::Tensor out = at::scaled_dot_product_attention(parts[0], parts[1], parts[2]);
+    x = x + linear(block + "out", out.transpose(1, 2).reshape(x.sizes()));
+    x = x + linear(block + "down", at::gelu(linear(block + "up", norm(block + "mlp_norm", x))));
+  }
+  return linear("head.logits", norm("head.norm", x).mean(1));
+}
+
+TEST(Vit, HasTheGradientsOfPlainAutograd) {
+  ASSERT_TRUE(train::PinArithmetic());
+  Vit vit(SmallModel());
+  train::FlatModel model;
+  vit.Define(model);
+  ASSERT_TRUE(model.Materialize());
+  vit.Initialize(kSeed);
+  const at::Tensor pixels = (at::arange(6 * 64, at::kFloat) * 0.37).sin().view({6, 8, 8, 1});
+  const at::Tensor labels = at::arange(6).remainder(4);
+  model.BeginPass();
+  const auto loss = train::nn::CrossEntropy(vit.Forward(pixels), labels, 6);
+  ASSERT_TRUE(train::RunBackward(loss.sum, 1));
+  model.EndPass();
+
+  std::map<std::string, at::Tensor> leaves;
+  const at::Tensor patches =
+      pixels.view({6, 2, 4, 2, 4}).permute({0, 1, 3, 2, 4}).reshape({6, 4, 16});
+  const at::Tensor plain =
+      at::cross_entropy_loss(PlainLogits(model, patches, leaves), labels, {}, at::Reduction::Sum);
+  plain.backward();
+  EXPECT_NEAR(loss.sum.item<double>(), plain.item<double>(), 1e-5);
+  for (const auto& unit : model.units()) {
+    for (const auto& parameter : unit->parameters()) {
+      const at::Tensor expected = leaves.at(parameter->name).grad();
+      const double distance = (parameter->gradient - expected).norm().item<double>();
+      // The softmax of the loss is computed in fp64 here and in fp32 there.
+      EXPECT_LE(distance, 1e-6 * expected.norm().item<double>() + 1e-7) << parameter->name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace muster::recipes

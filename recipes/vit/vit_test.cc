@@ -195,7 +195,7 @@ at::Tensor PlainLogits(const train::FlatModel& model, const at::Tensor& patches_
                        std::map<std::string, at::Tensor>& leaves) {
   for (const auto& unit : model.units()) {
     for (const auto& parameter : unit->parameters()) {
-      leaves[parameter->name] = parameter->value.detach().clone().requires_grad_(true);
+      leaves[parameter->name] = parameter->value.variable_data().clone().requires_grad_(true);
     }
   }
   const auto linear = [&](const std::string& name, const at::Tensor& x) {

@@ -91,7 +91,7 @@ TEST(FlatModel, AddsTheGradientsOfALayerThatIsUsedTwice) {
   Parameter& weight = unit.Add("weight", {3, 3});
   Parameter& bias = unit.Add("bias", {3});
   ASSERT_TRUE(counted.model.Materialize());
-  weight.value.detach().fill_(0.5);
+  weight.value.variable_data().fill_(0.5);
   counted.model.BeginPass();
   const at::Tensor once = nn::Linear(at::ones({1, 3}), weight, bias);
   ASSERT_TRUE(RunBackward(nn::Linear(once, weight, bias).sum(), 1));

@@ -28,7 +28,7 @@ at::Tensor Gelu(const at::Tensor& x) {
     const NoDispatchToAutograd guard;
     y = at::gelu(x);
   }
-  if (Recording()) Record(c10::make_intrusive<GeluBackward>(x.detach()), x, y);
+  if (Recording()) Record(c10::make_intrusive<GeluBackward>(x.variable_data()), x, y);
   return y;
 }
 

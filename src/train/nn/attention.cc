@@ -68,8 +68,9 @@ at::Tensor SelfAttention(const at::Tensor& qkv_BT3C, std::int64_t heads) {
     y_BTC = out_BHTD.transpose(1, 2).reshape({qkv_BT3C.size(0), qkv_BT3C.size(1), -1});
   }
   if (!Recording()) return y_BTC;
-  Record(c10::make_intrusive<AttentionBackward>(qkv_BT3C.detach(), heads, out_BHTD, logsumexp),
-         qkv_BT3C, y_BTC);
+  Record(
+      c10::make_intrusive<AttentionBackward>(qkv_BT3C.variable_data(), heads, out_BHTD, logsumexp),
+      qkv_BT3C, y_BTC);
   return y_BTC;
 }
 

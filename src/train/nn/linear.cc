@@ -96,7 +96,7 @@ at::Tensor Linear(const at::Tensor& x, Parameter& weight_OI, Parameter& bias_O) 
   at::Tensor x_RI;
   {
     const NoDispatchToAutograd guard;
-    x_RI = Rows(x.detach());
+    x_RI = Rows(x.variable_data());
     auto sizes = x.sizes().vec();
     sizes.back() = weight_OI.shape[0];
     y = at::addmm(bias_O.value, x_RI, weight_OI.value.t()).view(sizes);
@@ -120,8 +120,9 @@ at::Tensor LayerNorm(const at::Tensor& x, Parameter& gain_C, Parameter& bias_C) 
   if (!Recording()) return y;
   gain_C.CountUse();
   bias_C.CountUse();
-  Record(c10::make_intrusive<LayerNormBackward>(x.detach(), mean, reciprocal, gain_C, bias_C), x,
-         y);
+  Record(
+      c10::make_intrusive<LayerNormBackward>(x.variable_data(), mean, reciprocal, gain_C, bias_C),
+      x, y);
   return y;
 }
 

@@ -20,7 +20,7 @@ struct Pair {
       : flat(unit.Add(name, std::move(shape))) {}
   void Fill(double scale) {
     plain = Ramp(flat.shape, scale).requires_grad_(true);
-    flat.value.detach().copy_(plain.detach());
+    flat.value.variable_data().copy_(plain.variable_data());
   }
   bool SameGradient() const { return at::equal(flat.gradient, plain.grad()); }
   Parameter& flat;
@@ -42,7 +42,7 @@ TEST_F(Ops, LinearHasTheBitsOfTorchsOwn) {
   const at::Tensor x = Ramp({2, 5, 6}, 0.1).requires_grad_(true);
   const at::Tensor y = at::linear(x, weight.plain, bias.plain);
   (y * y).sum().backward();
-  const at::Tensor x2 = x.detach().clone().requires_grad_(true);
+  const at::Tensor x2 = x.variable_data().clone().requires_grad_(true);
   model.BeginPass();
   const at::Tensor y2 = Linear(x2, weight.flat, bias.flat);
   ASSERT_TRUE(RunBackward((y2 * y2).sum(), 1));
@@ -61,7 +61,7 @@ TEST_F(Ops, LayerNormHasTheBitsOfTorchsOwn) {
   const at::Tensor x = Ramp({4, 3, 12}, 0.1).requires_grad_(true);
   const at::Tensor y = at::layer_norm(x, {12}, gain.plain, bias.plain);
   (y * y).sum().backward();
-  const at::Tensor x2 = x.detach().clone().requires_grad_(true);
+  const at::Tensor x2 = x.variable_data().clone().requires_grad_(true);
   model.BeginPass();
   const at::Tensor y2 = LayerNorm(x2, gain.flat, bias.flat);
   ASSERT_TRUE(RunBackward((y2 * y2).sum(), 1));
@@ -77,7 +77,7 @@ TEST_F(Ops, AttentionAgreesWithItsFormulaInFp64) {
   const at::Tensor y = SelfAttention(qkv, heads);
   ASSERT_TRUE(RunBackward((y * y).sum(), 1));
 
-  const at::Tensor exact = qkv.detach().to(at::kDouble).requires_grad_(true);
+  const at::Tensor exact = qkv.variable_data().to(at::kDouble).requires_grad_(true);
   const at::Tensor parts = exact.view({2, 7, 3, heads, 4}).permute({2, 0, 3, 1, 4});
   const at::Tensor scores = parts[0].matmul(parts[1].transpose(-2, -1)) / std::sqrt(4.0);
   const at::Tensor out = scores.softmax(-1).matmul(parts[2]).transpose(1, 2).reshape({2, 7, 12});
@@ -91,7 +91,7 @@ TEST_F(Ops, GeluAgreesWithTorchsOwn) {
   const at::Tensor x = Ramp({5, 33}, 0.9).mul(3).requires_grad_(true);
   const at::Tensor y = at::gelu(x);
   (y * y).sum().backward();
-  const at::Tensor x2 = x.detach().clone().requires_grad_(true);
+  const at::Tensor x2 = x.variable_data().clone().requires_grad_(true);
   const at::Tensor y2 = Gelu(x2);
   ASSERT_TRUE(RunBackward((y2 * y2).sum(), 1));
   EXPECT_LT((y - y2).abs().max().item<float>(), 1e-6);
@@ -105,7 +105,7 @@ TEST_F(Ops, CrossEntropySumsOverValidRowsOnly) {
   ASSERT_TRUE(RunBackward(loss.sum, 0.5));
   EXPECT_EQ(loss.count, 4);
 
-  const at::Tensor exact = logits.detach().to(at::kDouble).requires_grad_(true);
+  const at::Tensor exact = logits.variable_data().to(at::kDouble).requires_grad_(true);
   const at::Tensor expected = at::cross_entropy_loss(exact.narrow(0, 0, 4), labels.narrow(0, 0, 4),
                                                      {}, at::Reduction::Sum, -100, 0.1);
   (expected * 0.5).backward();

@@ -103,9 +103,9 @@ def scratch(work: pathlib.Path, name: str):
 
 
 def expected_labels() -> list:
-    labels = b"".join(
-        gzip.open(SOURCE / f"{part}-labels-idx1-ubyte.gz").read()[8:] for part in ("train", "t10k")
-    )[:IMAGES]
+    labels = b"".join(gzip.open(SOURCE / f"{part}-labels-idx1-ubyte.gz").read()[8:] for part in ("train", "t10k"))[
+        :IMAGES
+    ]
     return [list(item) for item in sorted(collections.Counter(labels).items())]
 
 

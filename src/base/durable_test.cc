@@ -50,7 +50,9 @@ void AtEveryOperation(const std::function<void(MemoryFiles&)>& prepare,
         prepare(disk);
         FaultFiles files(disk, {.at = at, .fault = fault});
         const Status result = action(files);
-        if (at == counting.operations()) EXPECT_TRUE(result);
+        if (at == counting.operations()) {
+          EXPECT_TRUE(result);
+        }
         check(disk, result);
         disk.Crash(survives);
         check(disk, result);
@@ -134,7 +136,9 @@ TEST(CommitRename, ShowsTheWholeFolderUnderItsNewNameOrTheOldOne) {
       [](FileSystem& files, const Status& result) {
         const bool moved = files.Exists("d/final");
         EXPECT_NE(moved, files.Exists("d/new"));
-        if (result) EXPECT_TRUE(moved);
+        if (result) {
+          EXPECT_TRUE(moved);
+        }
         EXPECT_EQ(Read(files, moved ? "d/final/file" : "d/new/file"), "d/new");
       });
 }

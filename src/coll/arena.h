@@ -44,7 +44,9 @@ struct ArenaHeader {
   std::uint32_t failure_status;
   char failure_text[kFailureText];
 };
-static_assert(sizeof(ArenaHeader) <= 4096);
+static_assert(sizeof(ArenaHeader) <= 4096 && offsetof(ArenaHeader, epoch) == 64 &&
+              offsetof(ArenaHeader, arrived) == 128 && offsetof(ArenaHeader, first_left) == 192 &&
+              offsetof(ArenaHeader, failure_text) == 204);
 
 /// Written by its rank only.
 struct RankState {
@@ -53,7 +55,8 @@ struct RankState {
   std::atomic<std::uint64_t> tick;  ///< barriers entered
   alignas(64) CallRecord calls[2];  ///< of even and odd sequence numbers
 };
-static_assert(sizeof(RankState) <= 1024);
+static_assert(sizeof(RankState) <= 1024 && offsetof(RankState, tick) == 8 &&
+              offsetof(RankState, calls) == 64);
 
 struct ArenaLayout {
   std::uint64_t ranks = 4096;

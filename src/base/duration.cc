@@ -78,7 +78,7 @@ std::string FormatDuration(std::chrono::nanoseconds duration) {
   if (value < 999.5e3) return ThreeDigits(value / 1e3) + " us";
   if (value < 999.5e6) return ThreeDigits(value / 1e6) + " ms";
   if (value < 59.95e9) return ThreeDigits(value / 1e9) + " s";
-  const std::int64_t seconds = (n + 500'000'000) / 1'000'000'000;
+  const std::int64_t seconds = n / 1'000'000'000 + (n % 1'000'000'000 >= 500'000'000 ? 1 : 0);
   if (seconds < 3600) return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);
   const std::int64_t minutes = (seconds + 30) / 60;
   if (minutes < 24 * 60) return fmt::format("{}h {:02}m", minutes / 60, minutes % 60);

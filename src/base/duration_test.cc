@@ -61,6 +61,8 @@ TEST(FormatDuration, IsForPeople) {
   EXPECT_EQ(FormatDuration(minutes(127)), "2h 07m");
   EXPECT_EQ(FormatDuration(hours(123)), "5d 03h");
   EXPECT_EQ(FormatDuration(seconds(-5)), "-5.00 s");
+  EXPECT_EQ(FormatDuration(nanoseconds::max()), "106752d 00h");
+  EXPECT_EQ(FormatDuration(nanoseconds::min()), "-106752d 00h");
 }
 
 }  // namespace

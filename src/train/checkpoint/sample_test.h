@@ -1,6 +1,5 @@
 #pragma once
-// For the tests of checkpoints: a small model, ranks as threads that agree with each other, and a
-// file system that fails at the n-th operation.
+// For the tests of checkpoints: a small model, and ranks as threads that agree with each other.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -174,86 +173,5 @@ inline std::vector<Result<SaveReport>> SaveTogether(
   for (std::thread& thread : threads) thread.join();
   return reports;
 }
-
-/// Fails the n-th operation that changes anything, once or from then on.
-class FailingFiles final : public FileSystem {
- public:
-  struct Plan {
-    std::uint64_t at = ~std::uint64_t{0};
-    bool forever = false;
-    Code code = Code::kExhausted;
-  };
-  explicit FailingFiles(Plan plan) : plan_(plan) {}
-  std::uint64_t operations() const { return count_; }
-
-  Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
-                                               const CreateOptions& options) override {
-    MUSTER_TRY(Step("create " + path));
-    return std::unique_ptr<WritableFile>(
-        std::make_unique<File>(*this, path, MUSTER_TRY(PosixFiles().Create(path, options))));
-  }
-  Result<std::string> ReadAll(const std::string& path, Bytes limit) override {
-    return PosixFiles().ReadAll(path, limit);
-  }
-  Status MakeDirectory(const std::string& path, unsigned mode) override {
-    MUSTER_TRY(Step("create folder " + path));
-    return PosixFiles().MakeDirectory(path, mode);
-  }
-  Status Rename(const std::string& from, const std::string& to) override {
-    MUSTER_TRY(Step("rename " + from));
-    return PosixFiles().Rename(from, to);
-  }
-  Status Exchange(const std::string& a, const std::string& b) override {
-    MUSTER_TRY(Step("exchange " + a));
-    return PosixFiles().Exchange(a, b);
-  }
-  Status SyncDirectory(const std::string& path) override {
-    MUSTER_TRY(Step("fsync " + path));
-    return PosixFiles().SyncDirectory(path);
-  }
-  Status RemoveAll(const std::string& path) override {
-    if (PosixFiles().Exists(path)) MUSTER_TRY(Step("remove " + path));
-    return PosixFiles().RemoveAll(path);
-  }
-  Result<std::vector<std::string>> List(const std::string& path) override {
-    return PosixFiles().List(path);
-  }
-  bool Exists(const std::string& path) override { return PosixFiles().Exists(path); }
-
- private:
-  class File final : public WritableFile {
-   public:
-    File(FailingFiles& owner, std::string path, std::unique_ptr<WritableFile> file)
-        : owner_(owner), path_(std::move(path)), file_(std::move(file)) {}
-    Status Write(ByteSpan data) override {
-      // A disk that fills takes the first half.
-      const Status step = owner_.Step("write " + path_);
-      MUSTER_TRY(file_->Write(step ? data : data.first(data.size() / 2)));
-      return step;
-    }
-    Status Sync() override {
-      MUSTER_TRY(owner_.Step("fsync " + path_));
-      return file_->Sync();
-    }
-    Status Close() override {
-      MUSTER_TRY(owner_.Step("close " + path_));
-      return file_->Close();
-    }
-
-   private:
-    FailingFiles& owner_;
-    std::string path_;
-    std::unique_ptr<WritableFile> file_;
-  };
-
-  Status Step(const std::string& what) {
-    const std::uint64_t now = count_++;
-    if (plan_.forever ? now < plan_.at : now != plan_.at) return Ok();
-    return Error(plan_.code, what + ": injected failure " + std::to_string(now));
-  }
-
-  Plan plan_;
-  std::uint64_t count_ = 0;
-};
 
 }  // namespace muster::checkpoint

@@ -112,11 +112,11 @@ Status WriteManifestInto(FileSystem& files, const SaveRequest& request, const Pa
 Status Publish(FileSystem& files, const SaveRequest& request, const Paths& paths) {
   const bool replaces = request.replace_existing && files.Exists(paths.final);
   MUSTER_TRY(replaces ? files.Exchange(paths.temporary, paths.final)
-                      : files.Rename(paths.temporary, paths.final));
+                      : files.RenameNew(paths.temporary, paths.final));
   Status durable = files.SyncDirectory(request.folder);
   if (durable) return Ok();
   const Status undone = replaces ? files.Exchange(paths.temporary, paths.final)
-                                 : files.Rename(paths.final, paths.temporary);
+                                 : files.RenameNew(paths.final, paths.temporary);
   if (undone) return durable;
   return Error(durable.error())
       .Within("the checkpoint is in place as " + paths.final +

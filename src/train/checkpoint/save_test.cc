@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/durable.h"
+#include "base/fault_files.h"
 #include "train/checkpoint/digest.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/sample_test.h"
@@ -90,48 +91,44 @@ TEST(Read, GivesAnyPartOfATensor) {
   EXPECT_EQ(checkpoint->Read("momentum", "scale", 0, bytes).error().code(), Code::kNotFound);
 }
 
-/// Disk full and EIO at every operation of a save, once and for good: an error means that the old
-/// checkpoint is the newest, success that the new one is; nothing in between is ever listed.
+/// One save whose n-th operation breaks: an error means that the old checkpoint is the newest,
+/// success that the new one is; nothing in between is ever listed.
+void BreakAt(const FaultPlan& plan, const Sample& old_state, const Sample& new_state) {
+  const TemporaryFolder folder;
+  SaveTogether(old_state, folder.path(), 1, 1);
+  AloneAgreement alone;
+  FaultFiles files(PosixFiles(), plan);
+  const auto report = Save(files, alone, new_state.Request(folder.path(), 2, Rank(0), 1));
+  if (report) {
+    EXPECT_EQ(NewestIs(folder.path(), new_state), "");
+    return;
+  }
+  EXPECT_THAT(report.error().message(), HasSubstr("save the checkpoint of step 2"));
+  // Only a name that could be neither synced nor taken back may stay, and what it names is whole.
+  if (report.error().message().find("may not survive a power cut") != std::string::npos) {
+    EXPECT_EQ(NewestIs(folder.path(), new_state), "");
+    EXPECT_TRUE(plan.lasting || plan.fault == Fault::kCrash);
+    return;
+  }
+  EXPECT_EQ(NewestIs(folder.path(), old_state), "");
+  // The next attempt of the same generation is not hindered by what was left.
+  ASSERT_TRUE(Save(PosixFiles(), alone, new_state.Request(folder.path(), 2, Rank(0), 1)));
+  EXPECT_EQ(NewestIs(folder.path(), new_state), "");
+}
+
 TEST(Save, LeavesThePreviousOneAtEveryFailure) {
   const Sample old_state(1, 16);
   const Sample new_state(2, 16);
-  std::uint64_t operations = 0;
-  {
-    const TemporaryFolder folder;
-    AloneAgreement alone;
-    FailingFiles counting({});
-    SaveTogether(old_state, folder.path(), 1, 1);
-    ASSERT_TRUE(Save(counting, alone, new_state.Request(folder.path(), 2, Rank(0), 1)));
-    operations = counting.operations();
-  }
-  ASSERT_GT(operations, 15u);
-  for (const bool forever : {false, true}) {
-    for (std::uint64_t at = 0; at < operations; ++at) {
-      const TemporaryFolder folder;
-      SaveTogether(old_state, folder.path(), 1, 1);
-      AloneAgreement alone;
-      FailingFiles files(
-          {.at = at, .forever = forever, .code = at % 2 == 0 ? Code::kExhausted : Code::kDataLoss});
-      const auto report = Save(files, alone, new_state.Request(folder.path(), 2, Rank(0), 1));
-      SCOPED_TRACE("operation " + std::to_string(at) + (forever ? " and later" : ""));
-      if (report) {
-        EXPECT_FALSE(report->notes.empty());
-        EXPECT_EQ(NewestIs(folder.path(), new_state), "");
-        continue;
-      }
-      EXPECT_THAT(report.error().message(), HasSubstr("save the checkpoint of step 2"));
-      EXPECT_THAT(report.error().message(), HasSubstr("injected failure"));
-      // Only a name that could be neither synced nor taken back may stay, and it is whole.
-      if (report.error().message().find("may not survive a power cut") != std::string::npos) {
-        EXPECT_EQ(NewestIs(folder.path(), new_state), "");
-        EXPECT_TRUE(forever);
-        continue;
-      }
-      EXPECT_EQ(NewestIs(folder.path(), old_state), "");
-      // The next attempt of the same generation is not hindered by what was left.
-      ASSERT_TRUE(Save(PosixFiles(), alone, new_state.Request(folder.path(), 2, Rank(0), 1)));
-      EXPECT_EQ(NewestIs(folder.path(), new_state), "");
-    }
+  const TemporaryFolder folder;
+  AloneAgreement alone;
+  FaultFiles counting(PosixFiles(), {});
+  ASSERT_TRUE(Save(counting, alone, new_state.Request(folder.path(), 2, Rank(0), 1)));
+  ASSERT_GT(counting.operations(), 15u);
+  for (std::uint64_t at = 0; at < counting.operations(); ++at) {
+    SCOPED_TRACE("operation " + std::to_string(at));
+    for (const Fault fault : {Fault::kNoSpace, Fault::kIoError, Fault::kCrash})
+      BreakAt({.at = at, .fault = fault}, old_state, new_state);
+    BreakAt({.at = at, .lasting = true}, old_state, new_state);
   }
 }
 
@@ -139,7 +136,7 @@ TEST(Save, FailsOnEveryRankWhenOneRankFails) {
   for (const std::uint32_t bad : {0u, 1u, 2u}) {
     const TemporaryFolder folder;
     const Sample sample(1, 16);
-    FailingFiles broken({.at = bad == 0 ? 3u : 1u, .forever = true});
+    FaultFiles broken(PosixFiles(), {.at = bad == 0 ? 4u : 1u, .lasting = true});
     const auto reports = SaveTogether(
         sample, folder.path(), 1, 3, [](SaveRequest&) {},
         [&](std::uint32_t rank) -> FileSystem& {

@@ -39,11 +39,9 @@ def hf(request, root):
 
 def cut_idx(source: pathlib.Path, out: pathlib.Path, count: int) -> None:
     """The first `count` items of an idx file, as an uncompressed idx file."""
-    content = gzip.open(source).read()
+    content = gzip.decompress(source.read_bytes())
     header, item = (16, 784) if "images" in source.name else (8, 1)
-    out.write_bytes(
-        content[:4] + count.to_bytes(4, "big") + content[8:header] + content[header : header + item * count]
-    )
+    out.write_bytes(content[:4] + count.to_bytes(4, "big") + content[8 : header + item * count])
 
 
 @pytest.fixture

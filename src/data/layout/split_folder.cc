@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <mutex>
 #include <optional>
 
 #include "base/file_system.h"
+#include "base/mutex.h"
 #include "data/layout/little_endian.h"
 #include "data/layout/row_index.h"
 
@@ -69,9 +69,9 @@ Result<ShardEntry> WalkShard(ByteSpan file, const std::string& name) {
 }  // namespace
 
 struct SplitFolder::Lazy {
-  std::mutex mutex;
-  std::optional<MappedFile> file;
-  std::optional<MappedFile> index;
+  Mutex mutex;
+  std::optional<MappedFile> file MUSTER_GUARDED_BY(mutex);
+  std::optional<MappedFile> index MUSTER_GUARDED_BY(mutex);
 };
 
 SplitFolder::~SplitFolder() = default;
@@ -184,7 +184,7 @@ Status SplitFolder::ReadFeatures() {
 
 Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
   Lazy& lazy = *lazy_[shard];
-  const std::scoped_lock lock(lazy.mutex);
+  const MutexLock lock(lazy.mutex);
   if (lazy.file) return lazy.file->bytes();
   const ShardEntry& entry = manifest_.shards[shard];
   MappedFile file = MUSTER_TRY(MappedFile::Open(place_.folder + "/" + entry.name));
@@ -205,7 +205,7 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
 Result<ByteSpan> SplitFolder::RowIndex(std::size_t shard) const {
   if (!has_manifest_) return Error(Code::kPrecondition, "the set has no manifest");
   Lazy& lazy = *lazy_[shard];
-  const std::scoped_lock lock(lazy.mutex);
+  const MutexLock lock(lazy.mutex);
   const ShardEntry& entry = manifest_.shards[shard];
   const std::string path = place_.folder + "/_muster/" + entry.name + ".idx";
   if (!lazy.index) lazy.index = MUSTER_TRY(MappedFile::Open(path));

@@ -1,9 +1,15 @@
 #include "data/pack/batch_sequencer.h"
 
 namespace muster::data {
+namespace {
+
+/// Every wait looks again after so long; a slow disk on the other side is no error.
+constexpr std::chrono::minutes kLook{1};
+
+}  // namespace
 
 std::unique_ptr<RowColumns> BatchSequencer::Take() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (spare_.empty()) return std::make_unique<RowColumns>();
   std::unique_ptr<RowColumns> columns = std::move(spare_.back());
   spare_.pop_back();
@@ -12,58 +18,58 @@ std::unique_ptr<RowColumns> BatchSequencer::Take() {
 
 void BatchSequencer::Recycle(std::unique_ptr<RowColumns> columns) {
   columns->Clear();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   spare_.push_back(std::move(columns));
 }
 
+bool BatchSequencer::HasBatch(std::uint64_t chunk) const {
+  const auto found = waiting_.find(chunk);
+  return found != waiting_.end() && !found->second.empty();
+}
+
 bool BatchSequencer::MayHold(std::uint64_t chunk) const {
-  if (chunk != head_) return held_ < budget_;
-  const auto mine = waiting_.find(chunk);
-  return mine == waiting_.end() || mine->second.empty() || held_ < budget_;
+  return held_ < budget_ || (chunk == head_ && !HasBatch(chunk));
 }
 
 bool BatchSequencer::Put(std::uint64_t chunk, RawBatch batch) {
-  std::unique_lock lock(mutex_);
-  room_.wait(lock, [&] { return stopped_ || MayHold(chunk); });
+  const MutexLock lock(mutex_);
+  while (!stopped_ && !MayHold(chunk)) room_.WaitUntil(mutex_, MonotonicClock::now() + kLook);
   if (stopped_) return false;
   held_ += batch.body.images.size();
   waiting_[chunk].push_back(std::move(batch));
-  if (chunk == head_) arrived_.notify_one();
+  if (chunk == head_) arrived_.NotifyOne();
   return true;
 }
 
 void BatchSequencer::Fail(std::uint64_t chunk, Error error) {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   errors_.emplace(chunk, std::move(error));
-  arrived_.notify_one();
+  arrived_.NotifyOne();
 }
 
 void BatchSequencer::WorkerDone() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   --workers_;
-  arrived_.notify_one();
+  arrived_.NotifyOne();
 }
 
 void BatchSequencer::Stop() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   stopped_ = true;
-  room_.notify_all();
+  room_.NotifyAll();
 }
 
 Result<std::optional<RawBatch>> BatchSequencer::Next() {
-  std::unique_lock lock(mutex_);
-  const auto ready = [&] {
-    const auto mine = waiting_.find(head_);
-    return (mine != waiting_.end() && !mine->second.empty()) || errors_.contains(head_) ||
-           workers_ == 0;
-  };
-  arrived_.wait(lock, ready);
-  const auto mine = waiting_.find(head_);
-  if (mine == waiting_.end() || mine->second.empty()) {
+  const MutexLock lock(mutex_);
+  while (!HasBatch(head_) && !errors_.contains(head_) && workers_ != 0) {
+    arrived_.WaitUntil(mutex_, MonotonicClock::now() + kLook);
+  }
+  if (!HasBatch(head_)) {
     // Chunks are claimed in order, so the lowest failed one is the first bad row of the input.
     if (!errors_.empty()) return errors_.begin()->second;
     return std::nullopt;
   }
+  const auto mine = waiting_.find(head_);
   RawBatch batch = std::move(mine->second.front());
   mine->second.pop_front();
   held_ -= batch.body.images.size();
@@ -71,7 +77,7 @@ Result<std::optional<RawBatch>> BatchSequencer::Next() {
     waiting_.erase(mine);
     ++head_;
   }
-  room_.notify_all();
+  room_.NotifyAll();
   return batch;
 }
 

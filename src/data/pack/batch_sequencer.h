@@ -4,15 +4,14 @@
 // budget behind others, so the queue cannot lock up. Workers call Take/Put/Fail, one writer calls
 // Next.
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "data/pack/row_columns.h"
 
@@ -50,19 +49,20 @@ class BatchSequencer {
   void Recycle(std::unique_ptr<RowColumns> columns);
 
  private:
-  bool MayHold(std::uint64_t chunk) const;
+  bool MayHold(std::uint64_t chunk) const MUSTER_REQUIRES(mutex_);
+  bool HasBatch(std::uint64_t chunk) const MUSTER_REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::condition_variable room_;
-  std::condition_variable arrived_;
-  std::map<std::uint64_t, std::deque<RawBatch>> waiting_;
-  std::map<std::uint64_t, Error> errors_;
-  std::vector<std::unique_ptr<RowColumns>> spare_;
-  std::uint64_t head_ = 0;  ///< the chunk whose turn it is
-  std::size_t held_ = 0;    ///< bytes waiting
-  unsigned workers_;
+  mutable Mutex mutex_;
+  CondVar room_;
+  CondVar arrived_;
+  std::map<std::uint64_t, std::deque<RawBatch>> waiting_ MUSTER_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Error> errors_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<RowColumns>> spare_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t head_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< the chunk whose turn it is
+  std::size_t held_ MUSTER_GUARDED_BY(mutex_) = 0;    ///< bytes waiting
+  unsigned workers_ MUSTER_GUARDED_BY(mutex_);
   const std::size_t budget_;
-  bool stopped_ = false;
+  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::data

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <mutex>
 
 #include "base/durable.h"
 #include "base/file_system.h"
+#include "base/mutex.h"
 #include "data/pack/byte_stream.h"
 #include "data/pack/idx_format.h"
 #include "data/pack/input.h"
@@ -124,7 +124,7 @@ class IdxSource final : public RowSource {
   std::uint8_t MaxLabel() const { return *std::ranges::max_element(split_.labels); }
 
   Result<bool> Claim(Chunk& chunk) override {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     if (next_ == rows()) return false;
     chunk.number = chunk_number_++;
     chunk.first = next_;
@@ -141,10 +141,10 @@ class IdxSource final : public RowSource {
 
  private:
   IdxSplit split_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::unique_ptr<ByteStream> stream_;
-  std::uint64_t next_ = 0;
-  std::uint64_t chunk_number_ = 0;
+  std::uint64_t next_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t chunk_number_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
 constexpr std::array<std::string_view, 2> kImageMarks{"images-idx3-ubyte", "images.idx3-ubyte"};

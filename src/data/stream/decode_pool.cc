@@ -15,7 +15,7 @@ DecodePool::DecodePool(const BatchFiller& filler, const Options& options)
       options_(options),
       slots_(options.depth),
       head_(options.first_step),
-      next_{.step = options.first_step} {
+      next_step_(options.first_step) {
   for (unsigned number = 0; number < options.threads; ++number) {
     threads_.emplace_back([this, number] { Work(number); });
   }
@@ -23,54 +23,61 @@ DecodePool::DecodePool(const BatchFiller& filler, const Options& options)
 
 DecodePool::~DecodePool() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  work_.notify_all();
+  work_.NotifyAll();
+}
+
+bool DecodePool::IsComplete(std::uint64_t step) {
+  const Slot& slot = SlotOf(step);
+  return slot.storage != nullptr && slot.storage->step == step && slot.missing == 0;
+}
+
+bool DecodePool::MayBegin() {
+  return next_step_ < head_ + slots_.size() && next_step_ < options_.end_step;
 }
 
 Result<std::shared_ptr<const BatchStorage>> DecodePool::Take() {
-  std::unique_lock lock(mutex_);
-  Slot& slot = SlotOf(head_);
-  const bool complete = ready_.wait_for(lock, kPatience, [&] {
-    return slot.storage != nullptr && slot.storage->step == head_ && slot.missing == 0;
-  });
-  if (!complete) {
-    return Error(Code::kDeadline,
-                 fmt::format("step {} was not decoded within {} minutes", head_, kPatience.count()),
-                 "is the disk that holds the dataset still there?");
+  const Instant deadline = MonotonicClock::now() + kPatience;
+  std::shared_ptr<const BatchStorage> batch;
+  {
+    const MutexLock lock(mutex_);
+    while (!IsComplete(head_)) {
+      if (ready_.WaitUntil(mutex_, deadline)) continue;
+      return Error(
+          Code::kDeadline,
+          fmt::format("step {} was not decoded within {} minutes", head_, kPatience.count()),
+          "is the disk that holds the dataset still there?");
+    }
+    Slot& slot = SlotOf(head_);
+    if (slot.error) return *slot.error;
+    batch = std::move(slot.storage);
+    slot = Slot{};
+    ++head_;
   }
-  if (slot.error) return *slot.error;
-  std::shared_ptr<const BatchStorage> batch = std::move(slot.storage);
-  slot = Slot{};
-  ++head_;
-  lock.unlock();
-  work_.notify_all();
+  work_.NotifyAll();
   return batch;
 }
 
 void DecodePool::Work(unsigned number) {
   ::pthread_setname_np(::pthread_self(), fmt::format("muster-data-{}", number).c_str());
-  std::unique_lock lock(mutex_);
-  while (const auto task = Claim(lock)) {
-    Slot& slot = SlotOf(task->step);
-    BatchStorage& storage = *slot.storage;
-    const std::shared_ptr<const Order> order = slot.order;
-    lock.unlock();
-    Status status = filler_.Fill(*order, task->shard, storage);
-    lock.lock();
-    Finish(*task, std::move(status));
+  while (const auto task = Claim()) {
+    Finish(*task, filler_.Fill(*task->order, task->shard, *task->storage));
   }
 }
 
-std::optional<DecodePool::Task> DecodePool::Claim(std::unique_lock<std::mutex>& lock) {
-  work_.wait(lock, [&] {
-    return stopping_ || (next_.step < head_ + slots_.size() && next_.step < options_.end_step);
-  });
+std::optional<DecodePool::Task> DecodePool::Claim() {
+  const MutexLock lock(mutex_);
+  while (!stopping_ && !MayBegin()) work_.WaitUntil(mutex_, MonotonicClock::now() + kPatience);
   if (stopping_) return std::nullopt;
-  const Task task = next_;
-  if (task.shard == 0) Begin(task.step);
-  if (++next_.shard == filler_.shards()) next_ = {.step = task.step + 1};
+  if (next_shard_ == 0) Begin(next_step_);
+  const Slot& slot = SlotOf(next_step_);
+  Task task{next_step_, next_shard_, slot.storage, slot.order};
+  if (++next_shard_ == filler_.shards()) {
+    next_shard_ = 0;
+    ++next_step_;
+  }
   return task;
 }
 
@@ -85,13 +92,14 @@ void DecodePool::Begin(std::uint64_t step) {
 }
 
 void DecodePool::Finish(const Task& task, Status status) {
+  const MutexLock lock(mutex_);
   Slot& slot = SlotOf(task.step);
   // Of several bad rows the first one is reported, whichever thread found its own first.
   if (!status && (!slot.error || task.shard < slot.error_shard)) {
     slot.error = std::move(status).error();
     slot.error_shard = task.shard;
   }
-  if (--slot.missing == 0) ready_.notify_all();
+  if (--slot.missing == 0) ready_.NotifyAll();
 }
 
 }  // namespace muster::data

@@ -8,13 +8,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
-#include <condition_variable>
-
+#include "base/mutex.h"
 #include "base/result.h"
 #include "data/stream/batch_filler.h"
 
@@ -44,28 +42,35 @@ class DecodePool {
     std::optional<Error> error;
     std::size_t error_shard = 0;
   };
+  /// A micro-shard to fill, with what that takes.
   struct Task {
     std::uint64_t step = 0;
     std::size_t shard = 0;
+    std::shared_ptr<BatchStorage> storage;
+    std::shared_ptr<const Order> order;
   };
 
   void Work(unsigned number);
-  std::optional<Task> Claim(std::unique_lock<std::mutex>& lock);
-  void Begin(std::uint64_t step);
+  /// Waits for work; nullopt: stop.
+  std::optional<Task> Claim();
+  void Begin(std::uint64_t step) MUSTER_REQUIRES(mutex_);
   void Finish(const Task& task, Status status);
-  Slot& SlotOf(std::uint64_t step) { return slots_[step % slots_.size()]; }
+  Slot& SlotOf(std::uint64_t step) MUSTER_REQUIRES(mutex_) { return slots_[step % slots_.size()]; }
+  bool IsComplete(std::uint64_t step) MUSTER_REQUIRES(mutex_);
+  bool MayBegin() MUSTER_REQUIRES(mutex_);
 
   const BatchFiller& filler_;
   const Options options_;
-  std::mutex mutex_;
-  std::condition_variable work_;   ///< a step may be begun, or stop
-  std::condition_variable ready_;  ///< a step is complete
-  std::vector<Slot> slots_;
-  std::shared_ptr<const Order> order_;
-  std::uint64_t order_epoch_ = 0;
-  std::uint64_t head_;  ///< the step that the consumer takes next
-  Task next_;           ///< the next micro-shard to fill
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar work_;   ///< a step may be begun, or stop
+  CondVar ready_;  ///< a step is complete
+  std::vector<Slot> slots_ MUSTER_GUARDED_BY(mutex_);
+  std::shared_ptr<const Order> order_ MUSTER_GUARDED_BY(mutex_);
+  std::uint64_t order_epoch_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t head_ MUSTER_GUARDED_BY(mutex_);  ///< the step that the consumer takes next
+  std::uint64_t next_step_ MUSTER_GUARDED_BY(mutex_);
+  std::size_t next_shard_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };
 

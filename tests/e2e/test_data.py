@@ -1,0 +1,145 @@
+"""muster data pack, verify, ls as a user meets them: output, exit codes, and what stays when something breaks."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import struct
+import subprocess
+
+import pytest
+
+ROWS = 250
+
+
+def write_idx(folder: pathlib.Path, rows: int = ROWS) -> pathlib.Path:
+    folder.mkdir(exist_ok=True)
+    pixels = bytes((7 * i) % 256 for i in range(rows * 6 * 5))
+    (folder / "train-images-idx3-ubyte").write_bytes(struct.pack(">IIII", 0x803, rows, 6, 5) + pixels)
+    (folder / "train-labels-idx1-ubyte").write_bytes(
+        struct.pack(">II", 0x801, rows) + bytes(i % 10 for i in range(rows))
+    )
+    return folder
+
+
+@pytest.fixture
+def idx(tmp_path) -> pathlib.Path:
+    return write_idx(tmp_path / "idx")
+
+
+def contents(folder: pathlib.Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_pack_verify_ls_tell_the_same(muster, idx, tmp_path):
+    packed = muster("data", "pack", idx, "set", "--labels", "a,b,c,d,e,f,g,h,i,j", "--json").json()
+    verified = muster("data", "verify", "set", "--json").json()
+    listed = muster("data", "ls", "set", "--json").json()
+    assert packed["rows"] == ROWS
+    assert verified["ok"] and verified["splits"][0]["rows"] == ROWS
+    assert packed["splits"][0]["id"] == verified["splits"][0]["id"] == listed["splits"][0]["id"]
+    assert listed["splits"][0]["label_names"] == list("abcdefghij")
+    assert muster("data", "verify", "set").out.count("ok") == 1
+
+
+def test_stdout_is_data_and_notes_go_to_stderr(muster, idx):
+    done = muster("data", "pack", idx, "set")
+    assert done.code == 0
+    assert "images/s" in done.out and "note" not in done.out
+    assert "note: label names" in done.err
+    assert "\r" not in done.err  # no progress bar off a terminal
+
+
+@pytest.mark.parametrize("words", [("pack", "nowhere", "out"), ("ls", "nowhere"), ("verify", "nowhere")])
+def test_a_missing_input_is_not_found_in_json_too(muster, words, tmp_path):
+    done = muster("data", *words, "--json")
+    assert done.code == 3
+    assert "nowhere" in done.json()["error"]["message"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_existing_output_is_refused_and_replaced_on_request(muster, idx, tmp_path):
+    assert muster("data", "pack", idx, "set").code == 0
+    before = contents(tmp_path / "set")
+    refused = muster("data", "pack", idx, "set")
+    assert refused.code == 5 and "--replace" in refused.err
+    assert contents(tmp_path / "set") == before
+    write_idx(idx, 2 * ROWS)
+    assert muster("data", "pack", idx, "set", "--replace").code == 0
+    assert muster("data", "ls", "set", "--json").json()["splits"][0]["rows"] == 2 * ROWS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["idx", "set"]
+
+
+def test_damage_is_named_by_file_batch_and_row(muster, idx, tmp_path):
+    assert muster("data", "pack", idx, "set").code == 0
+    (shard,) = (tmp_path / "set").glob("*.arrow")
+    content = bytearray(shard.read_bytes())
+    starts = [at for at in range(len(content)) if content.startswith(b"\x89PNG", at)]
+    content[starts[142] + 45] ^= 1
+    shard.write_bytes(content)
+    done = muster("data", "verify", "set", "--json")
+    assert done.code == 1
+    assert done.json()["damages"] == 1
+    damage = done.json()["splits"][0]["first_damages"][0]
+    assert (damage["file"], damage["batch"], damage["row"]) == (f"train/{shard.name}", 1, 42)
+    assert "damaged" in done.err
+    shard.write_bytes(content[:-100])
+    assert muster("data", "verify", "set").code == 1
+
+
+def test_a_full_disk_leaves_the_old_set_and_nothing_else(muster, programs, idx, tmp_path):
+    assert muster("data", "pack", idx, "set").code == 0
+    before = contents(tmp_path / "set")
+    write_idx(idx, 4 * ROWS)
+
+    def no_room():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+
+    done = subprocess.run(
+        [programs / "muster", "data", "pack", idx, "set", "--replace"],
+        cwd=tmp_path,
+        preexec_fn=no_room,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode != 0
+    assert "write" in done.stderr
+    assert contents(tmp_path / "set") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["idx", "set"]
+
+
+def test_a_killed_pack_is_cleared_by_the_next(muster, programs, tmp_path):
+    idx = write_idx(tmp_path / "idx", 60_000)
+    process = subprocess.Popen(
+        [programs / "muster", "data", "pack", idx, "set", "--threads", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    half = tmp_path / ".set.muster-part"
+    while process.poll() is None and not half.exists():
+        os.sched_yield()
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "set").exists()
+    write_idx(idx)
+    assert muster("data", "pack", idx, "set").code == 0
+    assert not half.exists()
+
+
+def test_rows_print_as_json(muster, idx):
+    assert muster("data", "pack", idx, "set").code == 0
+    lines = [json.loads(line) for line in muster("data", "ls", "set", "--rows", "98:101").out.splitlines()]
+    assert [line["row"] for line in lines] == [98, 99, 100]
+    assert lines[2]["source"] == "train-images-idx3-ubyte[100]"
+    assert muster("data", "ls", "set", "--rows", "x").code == 2
+
+
+def test_help_names_the_options(muster):
+    done = muster("help", "data", "pack")
+    assert done.code == 0
+    for option in ("--replace", "--threads", "--on-error", "--labels"):
+        assert option in done.out

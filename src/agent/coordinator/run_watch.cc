@@ -61,13 +61,14 @@ void RunLoop::NoteExit(const Event& event) {
   if (event.pid == 0) return;  // it never ran
   const bool current = event.generation == state_.generation;
   const std::string cause(current ? CauseOf(state_.ranks[event.rank.value()].state) : "stopped");
-  const bool killed = event.ending.signal != 0;
-  events_.Add("worker_exited",
-              {{"gen", event.generation.value()},
-               {"rank", event.rank.value()},
-               {"pid", event.pid},
-               {killed ? "signal" : "code", killed ? event.ending.signal : event.ending.code},
-               {"cause", cause}});
+  const EventLog::Field how = event.ending.signal != 0
+                                  ? EventLog::Field("signal", os::SignalName(event.ending.signal))
+                                  : EventLog::Field("code", event.ending.code);
+  events_.Add("worker_exited", {{"gen", event.generation.value()},
+                                {"rank", event.rank.value()},
+                                {"pid", event.pid},
+                                how,
+                                {"cause", cause}});
 }
 
 void RunLoop::NotePhase(Phase before, const Plan& plan) {

@@ -13,13 +13,6 @@ namespace {
 
 constexpr int kNoRestartLeft = 93;
 
-/// Crashes that come out of the program itself: the same one at the same step will come again.
-bool IsOwnCrash(const Ending& ending) {
-  if (ending.signal == 0) return ending.code != 0;
-  constexpr int kSynchronous[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-  return std::ranges::find(kSynchronous, ending.signal) != std::end(kSynchronous);
-}
-
 /// Steps must be known: for a script that publishes none, "the same step" cannot be said.
 bool IsRepetition(const Fault& now, const Fault& before) {
   return now.steps && before.steps && IsOwnCrash(now.ending) && now.step == before.step &&
@@ -54,6 +47,13 @@ Decision Restart(RestartKind kind, std::string reason) {
 }
 
 }  // namespace
+
+bool IsOwnCrash(const Ending& ending) {
+  if (ending.start_error != 0) return false;
+  if (ending.signal == 0) return ending.code != 0;
+  constexpr int kRaised[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+  return std::ranges::find(kRaised, ending.signal) != std::end(kRaised);
+}
 
 std::string Describe(const Ending& ending) {
   if (ending.start_error != 0) {

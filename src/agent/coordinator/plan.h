@@ -36,6 +36,9 @@ Plan Advance(const JobState& state, const Event& event, Instant now, const Polic
 
 /// "killed by SIGKILL", "exit code 3", "could not be started: …".
 std::string Describe(const Ending& ending);
+/// A crash that comes out of the program itself, so that the same one may come again: an exit code,
+/// or a signal that a program raises on itself.
+bool IsOwnCrash(const Ending& ending);
 /// 128 + signal, the code itself, 126 or 127 for a command that cannot run.
 int ExitCodeOf(const Ending& ending);
 

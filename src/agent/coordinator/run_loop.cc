@@ -17,6 +17,8 @@ using std::chrono::seconds;
 constexpr auto kHousekeeping = seconds(1);
 constexpr auto kOrphanGrace = seconds(10);
 constexpr auto kShimExit = seconds(15);
+// A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
+constexpr auto kLastWords = milliseconds(200);
 constexpr int kMaxZygoteDeaths = 3;
 constexpr int kTimeLimitCode = 7;
 
@@ -278,8 +280,8 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .start_error = exited.exec_error,
                   .never_found = exited.exec_error != 0,
                   .time = Instant(nanoseconds(exited.time_ns))};
-  if (exited.exec_error == 0 && (exited.code != 0 || exited.signal != 0)) {
-    event.text = ExceptionLine(logs_->Tail({rank, generation, Stream::kErr}));
+  if (generation == state_.generation && IsOwnCrash(event.ending)) {
+    event.text = ExceptionLine(logs_->LastWords({rank, generation, Stream::kErr}, kLastWords));
   }
   event.pid = exited.pid;
   logs_->Finish(rank, generation, clock_.Now() + seconds(1));

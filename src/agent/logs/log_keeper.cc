@@ -324,6 +324,12 @@ std::string LogKeeper::Tail(const LogId& id) const {
   const auto log = impl_->Find(id);
   return log ? log->buffer.Tail() : std::string();
 }
+std::string LogKeeper::LastWords(const LogId& id, std::chrono::nanoseconds limit) const {
+  const auto log = impl_->Find(id);
+  if (!log) return {};
+  log->buffer.AwaitEnd(limit);
+  return log->buffer.Tail();
+}
 void LogKeeper::Forget(Generation up_to) { impl_->Forget(up_to); }
 std::vector<LogLoss> LogKeeper::TakeLosses() { return impl_->TakeLosses(); }
 bool LogKeeper::Stop(std::chrono::nanoseconds limit) { return impl_->Stop(limit); }

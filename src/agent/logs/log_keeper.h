@@ -57,6 +57,9 @@ class LogKeeper {
   bool Ended(const LogId& id) const;
   /// The last 64 KiB.
   std::string Tail(const LogId& id) const;
+  /// The same once the pipe is at its end, or after `limit`: a dead worker's last words may still
+  /// be on their way.
+  std::string LastWords(const LogId& id, std::chrono::nanoseconds limit) const;
   /// Forgets a log that ended; its file is complete.
   void Forget(Generation up_to);
   std::vector<LogLoss> TakeLosses();

@@ -23,6 +23,7 @@ void StreamBuffer::Append(std::string chunk) {
 void StreamBuffer::End() {
   const std::lock_guard lock(mutex_);
   ended_ = true;
+  end_.notify_all();
 }
 
 StreamBuffer::Taken StreamBuffer::Take() {
@@ -41,6 +42,11 @@ std::string StreamBuffer::Tail() const {
 bool StreamBuffer::ended() const {
   const std::lock_guard lock(mutex_);
   return ended_;
+}
+
+void StreamBuffer::AwaitEnd(std::chrono::nanoseconds limit) const {
+  std::unique_lock lock(mutex_);
+  end_.wait_for(lock, limit, [this] { return ended_; });
 }
 
 }  // namespace muster::agent

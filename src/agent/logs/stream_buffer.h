@@ -5,6 +5,8 @@
 //
 // One reader thread appends, one writer thread takes; a leaf lock between them.
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <mutex>
@@ -33,9 +35,12 @@ class StreamBuffer {
   Taken Take();
   std::string Tail() const;
   bool ended() const;
+  /// Waits for End, at most `limit`.
+  void AwaitEnd(std::chrono::nanoseconds limit) const;
 
  private:
   mutable std::mutex mutex_;
+  mutable std::condition_variable end_;
   const Bytes capacity_;
   std::deque<std::string> chunks_;
   std::int64_t held_ = 0;

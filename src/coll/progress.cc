@@ -10,10 +10,10 @@ namespace muster::coll {
 Progress::~Progress() {
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  work_.notify_one();
+  work_.NotifyOne();
   thread_.join();
 }
 
@@ -39,7 +39,7 @@ std::uint64_t Progress::Start(void* buffer, const CallSpec& spec) {
   if (!MakeThread()) return 0;
   std::uint64_t ticket = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (started_ - ended_ >= kMaxInFlight) return 0;
     ticket = ++started_;
     Job& job = jobs_[ticket % kMaxInFlight];
@@ -47,45 +47,50 @@ std::uint64_t Progress::Start(void* buffer, const CallSpec& spec) {
     job.spec = spec;
     job.site = spec.site != nullptr ? spec.site : "";
   }
-  work_.notify_one();
+  work_.NotifyOne();
   return ticket;
 }
 
 void Progress::Run() {
-  std::unique_lock lock(mutex_);
-  for (;;) {
-    work_.wait(lock, [&] { return stopping_ || ended_ < started_; });
-    if (ended_ == started_) return;  // stopping, and nothing is left
-    Job& job = jobs_[(ended_ + 1) % kMaxInFlight];
-    job.spec.site = job.site.c_str();
-    lock.unlock();
-    const muster_coll_status status = group_.AllReduce(job.buffer, job.spec);
-    lock.lock();
-    ++ended_;
-    if (status != MUSTER_COLL_OK && first_failed_ == 0) {
-      first_failed_ = ended_;
-      failure_ = status;
-      failure_message_ = group_.message();
-    }
-    done_.notify_all();
+  while (std::optional<Job> job = NextJob()) {
+    job->spec.site = job->site.c_str();
+    Finish(group_.AllReduce(job->buffer, job->spec));
   }
 }
 
+std::optional<Progress::Job> Progress::NextJob() {
+  const MutexLock lock(mutex_);
+  while (!stopping_ && ended_ == started_) work_.WaitUntil(mutex_, kNever);
+  if (ended_ == started_) return std::nullopt;
+  return jobs_[(ended_ + 1) % kMaxInFlight];
+}
+
+void Progress::Finish(muster_coll_status status) {
+  const MutexLock lock(mutex_);
+  ++ended_;
+  if (status != MUSTER_COLL_OK && first_failed_ == 0) {
+    first_failed_ = ended_;
+    failure_ = status;
+    failure_message_ = group_.message();
+  }
+  done_.NotifyAll();
+}
+
 muster_coll_status Progress::Wait(std::uint64_t ticket, std::string& message) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ticket == 0 || ticket > started_) {
     message = "ticket " + std::to_string(ticket) + " was never given out";
     return MUSTER_COLL_INVALID;
   }
-  done_.wait(lock, [&] { return ended_ >= ticket; });
+  while (ended_ < ticket) done_.WaitUntil(mutex_, kNever);
   if (first_failed_ == 0 || ticket < first_failed_) return MUSTER_COLL_OK;
   message = failure_message_;
   return failure_;
 }
 
 void Progress::Drain() {
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return ended_ == started_; });
+  const MutexLock lock(mutex_);
+  while (ended_ != started_) done_.WaitUntil(mutex_, kNever);
 }
 
 }  // namespace muster::coll

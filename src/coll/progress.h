@@ -7,13 +7,13 @@
 // child must call Abandon instead of anything else: its thread does not exist.
 
 #include <array>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "base/mutex.h"
 #include "coll/shm_group.h"
 
 namespace muster::coll {
@@ -44,19 +44,21 @@ class Progress {
 
   bool MakeThread();
   void Run();
+  /// The next call, or nothing when the group closes and all have ended.
+  std::optional<Job> NextJob();
+  void Finish(muster_coll_status status);
 
   ShmGroup& group_;
-  std::mutex mutex_;
-  std::condition_variable work_;
-  std::condition_variable done_;
-  // Under mutex_:
-  std::array<Job, kMaxInFlight> jobs_;  ///< ticket t is jobs_[t % 64]
-  std::uint64_t started_ = 0;
-  std::uint64_t ended_ = 0;
-  std::uint64_t first_failed_ = 0;  ///< 0: none
-  muster_coll_status failure_ = MUSTER_COLL_OK;
-  std::string failure_message_;
-  bool stopping_ = false;
+  Mutex mutex_;
+  CondVar work_;
+  CondVar done_;  ///< no deadline: every call has the group's time-out
+  std::array<Job, kMaxInFlight> jobs_ MUSTER_GUARDED_BY(mutex_);  ///< ticket t is jobs_[t % 64]
+  std::uint64_t started_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t ended_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t first_failed_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< 0: none
+  muster_coll_status failure_ MUSTER_GUARDED_BY(mutex_) = MUSTER_COLL_OK;
+  std::string failure_message_ MUSTER_GUARDED_BY(mutex_);
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   // Last: the thread uses all of the above.
   std::thread thread_;
 };

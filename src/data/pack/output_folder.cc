@@ -89,15 +89,22 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
 }
 
 Status OutputFolder::Commit() {
-  if (options_.durable) MUSTER_TRY(files_.SyncDirectory(building_));
   MUSTER_TRY(CheckPlace());
-  if (files_.Exists(place_)) {
-    MUSTER_TRY(files_.Exchange(building_, place_));  // building_ now names the old one
-  } else {
-    MUSTER_TRY(files_.Rename(building_, place_));
-    owned_ = false;
-  }
-  return options_.durable ? files_.SyncDirectory(ParentOf(place_)) : Ok();
+  if (!options_.durable) return Swap();
+  MUSTER_TRY(files_.SyncDirectory(building_));
+  MUSTER_TRY(options_.replace ? CommitReplace(files_, building_, place_)
+                              : CommitRename(files_, building_, place_));
+  owned_ = false;
+  return Ok();
+}
+
+/// The commit without waiting for the disk. After an exchange the old folder has the hidden name
+/// and goes with this object.
+Status OutputFolder::Swap() {
+  if (files_.Exists(place_)) return files_.Exchange(building_, place_);
+  MUSTER_TRY(files_.RenameNew(building_, place_));
+  owned_ = false;
+  return Ok();
 }
 
 }  // namespace muster::data

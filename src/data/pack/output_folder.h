@@ -32,6 +32,7 @@ class OutputFolder {
  private:
   OutputFolder(FileSystem& files, std::string place, const Options& options);
   Status CheckPlace() const;
+  Status Swap();
 
   FileSystem& files_;
   std::string place_;

@@ -14,8 +14,8 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddData(app, invocation);
   AddRun(app, invocation);
   AddShow(app, invocation);
-  AddCkpt(app, invocation);
   AddReport(app, invocation);
+  AddCkpt(app, invocation);
   AddExplain(app, invocation);
 }
 

@@ -15,6 +15,7 @@ constexpr std::size_t kMostFaults = 1000;
 /// What the events say about one generation, and where each rank's steps of it begin.
 struct GenerationFacts {
   bool started = false;
+  std::optional<std::int64_t> workers_ns;  ///< when the last of its workers was started
   std::optional<std::int64_t> paused_ns;
   std::optional<std::int64_t> stopped_ns;
   std::map<std::uint32_t, std::size_t> first_row;  ///< by rank, into its rows
@@ -27,6 +28,8 @@ void IndexEvent(const EventRecord& event, Index& index) {
   GenerationFacts& facts = index[*event.generation];
   if (event.event == "generation_started") {
     facts.started = true;
+  } else if (event.event == "worker_started") {
+    facts.workers_ns = event.t_ns;
   } else if (event.event == "pause" && !facts.paused_ns) {
     facts.paused_ns = event.t_ns;
   } else if (event.event == "workers_stopped" && !facts.stopped_ns) {
@@ -51,8 +54,12 @@ Index MakeIndex(const RunRecords& run) {
   return index;
 }
 
-/// When the last rank began its first step of a generation; nothing while one has not.
+/// When the last rank began its first step of a generation; nothing while one has not. A program
+/// that reports no steps at all counts as stepping from the start of its last worker.
 std::optional<std::int64_t> AllStepping(const RunRecords& run, const GenerationFacts& facts) {
+  const bool reports_steps = std::any_of(run.steps.begin(), run.steps.end(),
+                                         [](const auto& rows) { return !rows.empty(); });
+  if (!reports_steps) return facts.workers_ns;
   if (facts.first_row.size() < run.steps.size()) return std::nullopt;
   std::int64_t latest = 0;
   for (const auto& [rank, row] : facts.first_row) {
@@ -64,6 +71,7 @@ std::optional<std::int64_t> AllStepping(const RunRecords& run, const GenerationF
 /// When the slowest rank had finished `step` in a generation; nothing when one never did.
 std::optional<std::int64_t> AllReached(const RunRecords& run, std::uint64_t generation,
                                        const GenerationFacts& facts, std::uint64_t step) {
+  if (facts.first_row.empty()) return std::nullopt;
   std::int64_t latest = 0;
   for (const auto& [rank, first] : facts.first_row) {
     const auto& rows = run.steps[rank];

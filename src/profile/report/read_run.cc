@@ -61,7 +61,8 @@ void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run)
     if (rows.empty()) silent.push_back(rank);
   }
   if (silent.size() == run.facts.ranks) {
-    run.notes.emplace_back("no rank recorded a finished step");
+    run.notes.emplace_back(
+        "no rank recorded a finished step: the program does not report its steps, or made none");
   } else if (!silent.empty()) {
     run.notes.push_back(
         fmt::format("{} of {} ranks recorded no finished step, the first is rank {}", silent.size(),

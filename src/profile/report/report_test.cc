@@ -82,6 +82,21 @@ TEST(BuildReport, LeavesAFaultOpenThatNobodySurvived) {
   EXPECT_EQ(report.faults[0].lost.start, 0);
 }
 
+TEST(BuildReport, CountsAProgramWithoutStepsAsStartedWhenItsWorkersAre) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  std::filesystem::remove_all(scratch.path() + "/steps");
+  std::filesystem::remove(scratch.path() + "/result.json");
+  std::ofstream(scratch.path() + "/result.json")
+      << R"({"format":"muster-result/1","state":"SUCCEEDED","exit_code":0,"ended_ns":5003000000000})";
+  const RunReport report = ReportOf(scratch);
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_TRUE(report.faults[0].survived());
+  EXPECT_NEAR(report.faults[0].lost.start, 0.016, 1e-9);  // two forks of 8 ms
+  EXPECT_EQ(report.faults[0].lost.replay, 0);
+  EXPECT_EQ(Verdict(report), "SUCCEEDED — finished in 3.00 s, one fault survived in 44 ms");
+}
+
 TEST(BuildReport, MakesSenseOfARunThatHasJustBegun) {
   const Scratch scratch;
   WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0, .result = false});

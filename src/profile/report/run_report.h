@@ -141,4 +141,7 @@ RunReport BuildReport(RunRecords records);
 /// "SUCCEEDED — 600 steps in 41.2 s, one fault survived in 240 ms".
 std::string Verdict(const RunReport& report);
 
+/// " at step 342", or nothing for a program that reports no steps.
+std::string AtStep(const FaultReport& fault);
+
 }  // namespace muster::profile

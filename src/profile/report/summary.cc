@@ -29,8 +29,8 @@ void AddFaults(const RunReport& report, std::string& out) {
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     const FaultReport& fault = report.faults[i];
     AddLine(out, "fault",
-            fmt::format("rank {} {} at step {}, {} into the run; lost {}", fault.rank,
-                        fault.exit.empty() ? fault.cause : fault.exit, fault.step,
+            fmt::format("rank {} {}{}, {} into the run; lost {}", fault.rank,
+                        fault.exit.empty() ? fault.cause : fault.exit, AtStep(fault),
                         FormatSeconds(fault.died), LostInWords(fault.lost)));
   }
   if (report.faults.size() > kMostFaults) {

@@ -22,6 +22,12 @@ std::string FaultsInWords(const RunReport& report) {
                      FormatSeconds(longest));
 }
 
+/// "600 steps in", or for a program that reports no steps "finished in", "for".
+std::string WorkDone(const RunReport& report) {
+  if (report.steps > 0) return Plural(report.steps, "step") + " in";
+  return report.state == RunState::kRunning ? "for" : "finished in";
+}
+
 std::string WhyItFailed(const RunReport& report) {
   if (!report.reason.empty()) return report.reason;
   if (report.faults.empty()) return "no reason was recorded";
@@ -32,20 +38,22 @@ std::string WhyItFailed(const RunReport& report) {
 
 }  // namespace
 
+std::string AtStep(const FaultReport& fault) {
+  return fault.step == 0 ? std::string() : " at step " + FormatCount(fault.step);
+}
+
 std::string Verdict(const RunReport& report) {
   const std::string wall = FormatSeconds(report.wall);
   switch (report.state) {
     case RunState::kSucceeded:
-      return fmt::format("SUCCEEDED — {} in {}{}", Plural(report.steps, "step"), wall,
-                         FaultsInWords(report));
+      return fmt::format("SUCCEEDED — {} {}{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kFailed:
       return fmt::format("FAILED after {} — {}{}",
                          report.steps == 0 ? wall : Plural(report.steps, "step"),
                          WhyItFailed(report),
                          report.exit_code ? fmt::format(" (exit code {})", *report.exit_code) : "");
     case RunState::kRunning:
-      return fmt::format("RUNNING — {} so far in {}{}", Plural(report.steps, "step"), wall,
-                         FaultsInWords(report));
+      return fmt::format("RUNNING — {} {} so far{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kLost:
       return fmt::format("UNFINISHED — muster run ended without a word after {}",
                          report.steps == 0 ? wall : Plural(report.steps, "step"));

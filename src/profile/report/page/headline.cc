@@ -38,8 +38,12 @@ std::string FaultTile(const RunReport& report) {
 
 std::string Tiles(const RunReport& report) {
   std::string out = "<dl class=\"tiles\">";
-  out += Tile("Steps", FormatCount(report.steps),
-              fmt::format("on {}", Plural(report.facts.ranks, "rank")));
+  if (report.steps > 0) {
+    out += Tile("Steps", FormatCount(report.steps),
+                fmt::format("on {}", Plural(report.facts.ranks, "rank")));
+  } else {
+    out += Tile("Ranks", FormatCount(report.facts.ranks), "");
+  }
   out += Tile("Wall time", FormatSeconds(report.wall), "");
   if (report.goodput) {
     out += Tile("Goodput", fmt::format("{:.1f} %", *report.goodput * 100),

@@ -125,14 +125,13 @@ class Lanes {
     for (std::size_t i = 0; i < report_.faults.size() && i < kMostMarks; ++i) {
       const FaultReport& fault = report_.faults[i];
       if (!Inside(fault.died, fault.stepping.value_or(fault.died))) continue;
-      const std::string died =
-          fmt::format("rank {} died ({}) at step {}, {} into the run", fault.rank,
-                      fault.exit.empty() ? fault.cause : fault.exit, FormatCount(fault.step),
-                      FormatSeconds(fault.died));
+      const std::string died = fmt::format("rank {} died ({}){}, {} into the run", fault.rank,
+                                           fault.exit.empty() ? fault.cause : fault.exit,
+                                           AtStep(fault), FormatSeconds(fault.died));
       plot_.VerticalLine(fault.died, "fault", died);
       if (fault.stepping) {
         plot_.VerticalLine(*fault.stepping, "recovery",
-                           fmt::format("every rank steps again, {} later",
+                           fmt::format("every rank runs again, {} later",
                                        FormatSeconds(*fault.stepping - fault.died)));
       }
       if (Shown(fault.rank)) plot_.Mark(fault.died, Middle(fault.rank), "×", "died", died);
@@ -156,13 +155,12 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   const double room = std::max(0.4 * took, 0.02);
   Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room});
   lanes.ShowStages(fault);
-  return fmt::format(
-      "<h3>Up close: rank {} dies at step {}, every rank steps again after {}</h3>{}{}", fault.rank,
-      FormatCount(fault.step), FormatSeconds(took),
-      LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
-                  {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
-                  {"l-start", "start " + FormatSeconds(fault.lost.start)}}),
-      lanes.Html());
+  return fmt::format("<h3>Up close: rank {} dies{}, every rank runs again after {}</h3>{}{}",
+                     fault.rank, AtStep(fault), FormatSeconds(took),
+                     LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
+                                 {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
+                                 {"l-start", "start " + FormatSeconds(fault.lost.start)}}),
+                     lanes.Html());
 }
 
 }  // namespace
@@ -179,7 +177,7 @@ std::string LanesHtml(const RunReport& report) {
   if (!report.faults.empty()) legend.push_back({"fault", "a rank died"});
   if (std::any_of(report.faults.begin(), report.faults.end(),
                   [](const FaultReport& fault) { return fault.survived(); })) {
-    legend.push_back({"recovery", "every rank steps again"});
+    legend.push_back({"recovery", "every rank runs again"});
   }
   if (!report.checkpoints.empty()) legend.push_back({"checkpoint", "checkpoint"});
   std::string out = LegendHtml(legend) + Lanes(report, ranks, {0, report.wall}).Html();

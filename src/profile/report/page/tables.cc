@@ -26,7 +26,8 @@ std::string FaultRow(const FaultReport& fault) {
       "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"num\">{}</td><td "
       "class=\"num\">{}</td>"
       "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\"><b>{}</b></td></tr>",
-      FormatSeconds(fault.died), fault.rank, fault.generation, FormatCount(fault.step),
+      FormatSeconds(fault.died), fault.rank, fault.generation,
+      fault.step == 0 ? "–" : FormatCount(fault.step),
       EscapeHtml(fault.exit.empty() ? fault.cause : fault.exit),
       Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
       Stage(fault.stepping, fault.lost.start), Stage(fault.caught_up, fault.lost.replay), total);
@@ -150,7 +151,7 @@ std::string NotesHtml(const RunReport& report) {
   if (report.notes.size() > kMostNotes) {
     out += fmt::format("<li>and {} more</li>", report.notes.size() - kMostNotes);
   }
-  return Section("What could not be read", out + "</ul>");
+  return Section("Notes", out + "</ul>");
 }
 
 std::string Section(std::string_view title, const std::string& body) {

@@ -42,6 +42,8 @@ std::vector<Part> PartsOf(const LostSeconds& lost) {
 }
 
 std::string BudgetBar(const RunReport& report) {
+  // Without steps nobody knows what the time was spent on.
+  if (report.wall <= 0 || report.step_times.samples == 0) return {};
   const TimeBudget& budget = report.budget;
   const std::vector<Part> parts{{"b-startup", "start-up", budget.startup},
                                 {"b-training", "training", budget.training},
@@ -60,9 +62,8 @@ std::string FaultBars(const RunReport& report) {
   std::string out;
   for (std::size_t i = 0; i < report.faults.size() && i < kMostBars; ++i) {
     const FaultReport& fault = report.faults[i];
-    const std::string title =
-        fmt::format("Rank {} died at step {}: {} lost", fault.rank, FormatCount(fault.step),
-                    FormatSeconds(fault.lost.total()));
+    const std::string title = fmt::format("Rank {} died{}: {} lost", fault.rank, AtStep(fault),
+                                          FormatSeconds(fault.lost.total()));
     out += fmt::format("<h3>{}</h3>{}", EscapeHtml(title),
                        BarWithKey(PartsOf(fault.lost), longest, title));
   }
@@ -76,14 +77,14 @@ std::string FaultBars(const RunReport& report) {
 constexpr std::string_view kExplained =
     "<p class=\"fine\"><b>Detect</b>: from the death to the decision to restart. <b>Stop</b>: "
     "until the other "
-    "workers are gone. <b>Start</b>: until every rank steps again. <b>Replay</b>: until the step "
+    "workers are gone. <b>Start</b>: until every rank runs again (takes a step, if it reports "
+    "steps). <b>Replay</b>: until the step "
     "at which it "
     "struck is done again.</p>";
 
 }  // namespace
 
 std::string TimeHtml(const RunReport& report) {
-  if (report.wall <= 0 || report.step_times.samples == 0) return {};
   const std::string faults = FaultBars(report);
   return Section("Where the time went",
                  BudgetBar(report) + faults + (faults.empty() ? "" : std::string(kExplained)));

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "base/duration.h"
 #include "spec/command.h"
-#include "spec/units.h"
 
 namespace muster::spec {
 namespace {
@@ -111,7 +111,7 @@ void CheckTimes(const Job& job, Faults& faults) {
   if (job.time_limit && job.estimate && *job.estimate > *job.time_limit) {
     faults.Add("spec.estimate",
                fmt::format("'spec.estimate' is {}, above the timeLimit of {}",
-                           PrintDuration(*job.estimate), PrintDuration(*job.time_limit)));
+                           FormatExact(*job.estimate), FormatExact(*job.time_limit)));
   }
   if (job.restart.eval_period.count() == 0) {
     faults.Add("spec.restart.evalPeriod",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/duration.h"
 #include "spec/document.h"
 #include "spec/job.h"
 #include "spec/units.h"
@@ -16,7 +17,7 @@ Value Number(std::uint64_t number) {
   return {.kind = Value::Kind::kPlain, .text = std::to_string(number)};
 }
 Value Flag(bool flag) { return {.kind = Value::Kind::kPlain, .text = flag ? "true" : "false"}; }
-Value Time(Duration duration) { return Text(PrintDuration(duration)); }
+Value Time(Duration duration) { return Text(FormatExact(duration)); }
 Value Time(const std::optional<Duration>& duration) {
   return duration ? Time(*duration) : Text("none");
 }

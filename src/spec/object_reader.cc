@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/duration.h"
 #include "spec/near_miss.h"
 #include "spec/units.h"
 
@@ -146,7 +147,7 @@ void ObjectReader::Time(std::string_view key, Duration& out) {
   const Value* value = Take(key);
   if (value == nullptr) return;
   const auto duration =
-      IsScalar(*value) ? ReadDuration(value->text) : Result<Duration>(Error(Code::kInvalid, ""));
+      IsScalar(*value) ? ParseDuration(value->text) : Result<Duration>(Error(Code::kInvalid, ""));
   if (duration) {
     out = *duration;
   } else {
@@ -162,7 +163,7 @@ void ObjectReader::Time(std::string_view key, std::optional<Duration>& out) {
     return;
   }
   const auto duration =
-      IsScalar(*value) ? ReadDuration(value->text) : Result<Duration>(Error(Code::kInvalid, ""));
+      IsScalar(*value) ? ParseDuration(value->text) : Result<Duration>(Error(Code::kInvalid, ""));
   if (duration) {
     out = *duration;
   } else {

@@ -1,6 +1,6 @@
 #pragma once
-// The units of a job file as text: durations ("90s", "30m", "2h"), sizes, cores. Each Print gives
-// the shortest form that its reader takes back to the same value. Internal to src/spec; pure.
+// Sizes and cores of a job file as text. Each Print gives the shortest form that its reader takes
+// back to the same value; durations have theirs in base/duration.h. Internal to src/spec; pure.
 
 #include <optional>
 #include <string>
@@ -9,11 +9,6 @@
 #include "spec/job.h"
 
 namespace muster::spec {
-
-/// A whole or decimal number with ns, us, ms, s, m, h or d; several may follow each other
-/// ("1h30m"). No sign, at most 100 years.
-Result<Duration> ReadDuration(std::string_view text);
-std::string PrintDuration(Duration duration);
 
 std::string PrintSize(Bytes bytes);
 

@@ -33,8 +33,10 @@ Cut DrawCut(const train::Samples& samples, std::size_t i, const Augmentation& au
     return static_cast<std::int64_t>(crop.Below(2 * augmentation.crop_padding + 1)) - padding;
   };
   Cut cut;
-  cut.down = shift();
-  cut.right = shift();
+  if (crop.Uniform() < augmentation.fraction) {
+    cut.down = shift();
+    cut.right = shift();
+  }
   cut.flip = augmentation.flip && DrawsFor(key, train::Use::kFlip).Below(2) == 1;
   return cut;
 }

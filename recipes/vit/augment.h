@@ -14,6 +14,7 @@ inline constexpr float kPixelMean = 0.286F;
 inline constexpr float kPixelDeviation = 0.353F;
 
 struct Augmentation {
+  double fraction = 0.5;           ///< of the images that are shifted
   std::uint32_t crop_padding = 1;  ///< shift by up to so many pixels each way, black beyond
   bool flip = false;               ///< mirror half of the images
 };

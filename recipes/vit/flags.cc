@@ -52,6 +52,8 @@ void AddModelFlags(CLI::App& app, VitOptions& model) {
   app.add_option("--label-smoothing", model.label_smoothing)->capture_default_str();
   app.add_option("--crop-padding", model.augmentation.crop_padding, "shift by up to so many pixels")
       ->capture_default_str();
+  app.add_option("--crop-fraction", model.augmentation.fraction, "of the images that are shifted")
+      ->capture_default_str();
   app.add_flag("--flip,!--no-flip", model.augmentation.flip, "mirror half of the images");
 }
 

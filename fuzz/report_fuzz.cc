@@ -1,6 +1,8 @@
 // Run folders: any bytes as any of their files give a report that prints, and nothing of them
 // reaches the page as markup.
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"

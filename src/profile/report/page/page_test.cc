@@ -31,7 +31,7 @@ std::string PageOf(const FakeRunOptions& options) {
 }
 
 /// Reads the page as strictly as XML: every tag closed in order, every attribute quoted. Says what
-/// is wrong, or nothing. tests/unit/test_report_page.py has a second reader.
+/// is wrong, or nothing. tests/e2e/test_report.py has a second reader.
 std::string WhatIsMalformed(const std::string& page) {
   static const std::regex kTag(
       R"(^<(/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s+[a-zA-Z-]+(?:="[^"<>]*")?)*)\s*(/?)>)");

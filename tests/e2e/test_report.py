@@ -1,0 +1,78 @@
+"""The report of a run that really happened, read by a parser that is not ours."""
+
+import html.parser
+import re
+import sys
+import xml.etree.ElementTree
+
+VOID = {"meta", "br"}
+SCRIPT = """
+import os, signal, sys, time
+print("hello from", os.environ["RANK"], flush=True)
+if os.environ["RANK"] == "1" and os.environ["MUSTER_GENERATION"] == "1":
+    print("\\x1b[31m<script>alert(1)</script>", file=sys.stderr, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Page(html.parser.HTMLParser):
+    """Holds that every tag is closed in order, and collects what could load something."""
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.tags = set()
+        self.loads = []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        self.loads += [f"{tag} {name}={value}" for name, value in attributes if name in ("src", "href", "xlink:href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.add(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+
+
+def run_with_a_fault(muster, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = muster("run", "-n", "2", "--run-dir", tmp_path / "run", "--", sys.executable, script)
+    assert done.code == 0, done.err
+    return tmp_path / "run"
+
+
+def test_the_page_is_well_formed_and_loads_nothing(muster, tmp_path):
+    folder = run_with_a_fault(muster, tmp_path)
+    assert muster("report", folder).code == 0
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    page.close()
+    assert page.open == [] and page.loads == []
+    assert {"svg", "table", "h1", "pre"} <= page.tags and "script" not in page.tags
+    assert "default-src 'none'" in text and "url(" not in text and "&lt;script&gt;" in text
+    for drawing in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        xml.etree.ElementTree.fromstring(drawing)
+    assert (folder / "report.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_json_and_summary_tell_of_the_fault(muster, tmp_path):
+    folder = run_with_a_fault(muster, tmp_path)
+    report = muster("report", folder, "--json").json()
+    assert report["format"] == "muster-report/1" and report["state"] == "SUCCEEDED"
+    assert [(fault["rank"], fault["exit"]) for fault in report["faults"]] == [(1, "SIGKILL")]
+    assert not (folder / "report.html").exists()
+    assert "one fault survived" in muster("show", folder).out
+
+
+def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
+    for verb in ("report", "show"):
+        done = muster(verb, tmp_path, "--json")
+        assert done.code == 3
+        assert done.json()["error"]["code"] == "not_found"
+        assert "run.json" in done.err

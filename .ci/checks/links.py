@@ -1,4 +1,5 @@
-"""Checks that relative links in Markdown lead somewhere, to a heading too where they name one."""
+"""Checks that relative links in Markdown lead somewhere, to a heading too where they name one, and that each page under
+docs/ is linked from another: a page that nobody can find is not a document."""
 
 import re
 import urllib.parse
@@ -35,6 +36,7 @@ def main() -> int:
     findings = Findings("links")
     pages = files("*.md")
     links = 0
+    reached = set()
     for page in pages:
         text = blanked(read(page))
         for match in LINK.finditer(text):
@@ -45,10 +47,15 @@ def main() -> int:
             line = text.count("\n", 0, match.start()) + 1
             path, _, anchor = urllib.parse.unquote(target).partition("#")
             place = (ROOT / page).parent / path if path else ROOT / page
+            if place.resolve() != (ROOT / page).resolve():
+                reached.add(place.resolve())
             if not place.exists() or not place.resolve().is_relative_to(ROOT):
                 findings.add(page, line, f"the link to '{target}' leads nowhere")
             elif anchor and place.suffix == ".md" and anchor not in anchors(place.read_text()):
                 findings.add(page, line, f"'{path or page}' has no heading '#{anchor}'")
+    for page in pages:
+        if page.parts[0] == "docs" and (ROOT / page).resolve() not in reached:
+            findings.add(page, 1, "no other page links here")
     return findings.finish(f"{len(pages)} pages, {links} links")
 
 

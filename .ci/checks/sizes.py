@@ -1,6 +1,6 @@
 """Holds files and functions to their caps.
 
-.cc, .py, .sh: 800 lines; .h: 300; a function: 80; a folder's README.md: 40. What stands in caps-allow.txt
+.cc, .py, .sh: 800 lines; .h: 300; a function: 80; a folder's README.md: 40, and it must be there. What stands in caps-allow.txt
 may be larger, up to the number there; that list may only shrink, which is checked against its own history.
 """
 
@@ -39,6 +39,14 @@ def check_only_shrinks(allowances: dict[str, int], findings: Findings) -> None:
                 )
 
 
+def check_pages(sources: list[pathlib.Path], findings: Findings) -> None:
+    """Each folder with sources at the top, and each below src/, tells what it is in a README.md."""
+    inner = {path.parent.parts[: 2 if path.parts[0] == "src" else 1] for path in sources if len(path.parts) > 1}
+    for folder in sorted(pathlib.Path(*parts) for parts in inner):
+        if not (ROOT / folder / "README.md").exists():
+            findings.add(folder, 1, "the folder has no README.md")
+
+
 def main() -> int:
     findings = Findings("sizes")
     allowances = parse_allowances(read(ALLOW))
@@ -61,6 +69,7 @@ def main() -> int:
         for function in parse(text):
             functions += 1
             hold(f"{path}:{function.name}", path, function.line, function.lines, FUNCTION_CAP, function.name)
+    check_pages(sources, findings)
     for path in files("*/README.md"):
         hold(str(path), path, 1, read(path).count("\n"), README_CAP, "the folder's page")
     for name in sorted(set(allowances) - used):

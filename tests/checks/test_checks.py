@@ -27,6 +27,7 @@ def repository(tmp_path, monkeypatch):
         path.write_text(text)
 
     write(".ci/caps-allow.txt", "# none\n")
+    write("src/README.md", "# src\n")
     write.root = tmp_path
     return write
 
@@ -181,9 +182,24 @@ def test_words_finds_what_must_not_be_there(repository, capsys, path, text):
     assert run("words", capsys)[0] == 1
 
 
+def test_sizes_asks_for_a_page_in_each_folder(repository, capsys):
+    repository("src/os/a.cc", "int x;\n")
+    assert "src/os:1: the folder has no README.md" in run("sizes", capsys)[1]
+    repository("src/os/README.md", "# os\n")
+    assert run("sizes", capsys)[0] == 0
+
+
+def test_links_finds_pages_that_nobody_links(repository, capsys):
+    repository("docs/a.md", "[x](b.md)\n")
+    repository("docs/b.md", "[self](b.md)\n")
+    assert "docs/a.md:1: no other page links here" in run("links", capsys)[1]
+    repository("README.md", "[a](docs/a.md)\n")
+    assert run("links", capsys)[0] == 0
+
+
 def test_links_follow_files_and_headings(repository, capsys):
     repository("docs/a.md", "# A `b` c\n[x](b.md#the-end) [y](#a-b-c)\n```\n[no](link.md)\n```\n`[no](l.md)`\n")
-    repository("docs/b.md", "## The end\n")
+    repository("docs/b.md", "## The end\n[a](a.md)\n")
     assert run("links", capsys) == (0, "")
     repository("docs/b.md", "## Another end\n")
     assert "no heading '#the-end'" in run("links", capsys)[1]

@@ -147,8 +147,7 @@ void RunLoop::Apply(const Action& action) {
 
 void RunLoop::StartRanks(const Action& action) {
   const auto started = [&]() -> Status {
-    // On disk before a worker of it exists: an older writer's commit is refused from here on.
-    MUSTER_TRY(folder_.WriteGeneration(action.generation));
+    MUSTER_TRY(CommitGeneration(action.generation));
     if (action.restart == RestartKind::kFull) MUSTER_TRY(RenewShim());
     events_.Add("generation_started", {{"gen", action.generation.value()}});
     generation_begin_ = clock_.Now();
@@ -162,9 +161,22 @@ void RunLoop::StartRanks(const Action& action) {
   DrainLater();
 }
 
+/// On disk before a worker of it exists: an older writer's commit is refused from here on.
+Status RunLoop::CommitGeneration(Generation generation) {
+  if (next_generation_.valid()) return next_generation_.get();
+  return folder_.WriteGeneration(generation);
+}
+
 void RunLoop::StopRanks(const Action& action) {
-  if (!shim_lost_ && shim_->Stop(action.signal, action.grace)) return;
-  Feed({.kind = Event::Kind::kShimLost});
+  if (shim_lost_ || !shim_->Stop(action.signal, action.grace)) {
+    Feed({.kind = Event::Kind::kShimLost});
+    return;
+  }
+  if (!state_.next || next_generation_.valid()) return;
+  // An fsync takes as long as the stop does; nothing needs them one after the other.
+  next_generation_ = std::async(std::launch::async, [this, next = state_.generation.value() + 1] {
+    return folder_.WriteGeneration(Generation(next));
+  });
 }
 
 Status RunLoop::RenewShim() {

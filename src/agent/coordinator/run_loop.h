@@ -7,6 +7,7 @@
 // kStarted of every rank → first step of every rank.
 
 #include <deque>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,7 @@ class RunLoop {
   void Apply(const Action& action);
   void StartRanks(const Action& action);
   void StopRanks(const Action& action);
+  Status CommitGeneration(Generation generation);
   Status RenewShim();
   void ArmTick();
   void ReadSignals();
@@ -100,6 +102,7 @@ class RunLoop {
   int zygote_deaths_ = 0;
 
   const Instant begin_;
+  std::future<Status> next_generation_;  ///< its number is being written while workers stop
   Instant generation_begin_{};
   Generation ready_{};  ///< newest generation whose ranks all stepped
   std::uint64_t durable_ = 0;

@@ -16,7 +16,8 @@ using ::testing::Each;
 using ::testing::HasSubstr;
 
 bool SameBits(std::span<const float> a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size_bytes()) == 0);
 }
 
 constexpr std::size_t kSizes[] = {0, 1, 2, 15, 17, 1000, 4096, 32767, 131072, 131073, 300001};

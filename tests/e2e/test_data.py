@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import resource
 import signal
 import struct
@@ -49,6 +50,25 @@ def test_stdout_is_data_and_notes_go_to_stderr(muster, idx):
     assert "images/s" in done.out and "note" not in done.out
     assert "note: label names" in done.err
     assert "\r" not in done.err  # no progress bar off a terminal
+
+
+def test_a_terminal_gets_a_progress_line_with_rate_and_eta(programs, tmp_path):
+    idx = write_idx(tmp_path / "idx", 600)
+    reading, writing = pty.openpty()
+    done = subprocess.run(
+        [programs / "muster", "data", "pack", idx, tmp_path / "set"],
+        stdout=subprocess.PIPE,
+        stderr=writing,
+        text=True,
+        timeout=60,
+    )
+    os.close(writing)
+    drawn = os.read(reading, 1 << 16).decode()
+    os.close(reading)
+    assert done.returncode == 0
+    assert "600/600 images" in drawn and "MB/s" in drawn and "ETA" in drawn
+    assert drawn.endswith("\x1b[K")  # the line is cleared at the end
+    assert "\x1b" not in done.stdout
 
 
 @pytest.mark.parametrize("words", [("pack", "nowhere", "out"), ("ls", "nowhere"), ("verify", "nowhere")])

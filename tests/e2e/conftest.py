@@ -83,8 +83,8 @@ class Run:
     def pid(self, rank: int, generation: int = 1) -> int:
         return self.wait_event("worker_started", rank=rank, gen=generation)["pid"]
 
-    def wait(self, condition, what: str):
-        return wait_for(condition, what)
+    def wait(self, condition, what: str, limit: float = SOON):
+        return wait_for(condition, what, limit)
 
     def processes(self) -> list[int]:
         return processes_of(self.folder)

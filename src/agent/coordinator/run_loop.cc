@@ -92,6 +92,12 @@ Status RunLoop::StartShim() {
 RunOutcome RunLoop::Run() {
   console_.Say(fmt::format("muster: {} {}, run folder {}", options_.ranks,
                            options_.ranks == 1 ? "rank" : "ranks", folder_.path()));
+  if (options_.ranks > 1 && launcher_->omp_threads() > 1) {
+    console_.Say(
+        fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "
+                    "torchrun sets 1",
+                    launcher_->omp_threads()));
+  }
   std::string command;
   for (const std::string& word : options_.command) command += (command.empty() ? "" : " ") + word;
   events_.Add("run_started", {{"ranks", options_.ranks}, {"command", command}});

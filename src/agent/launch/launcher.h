@@ -31,6 +31,8 @@ class Launcher {
   Status StartZygote(ShimClient& shim);
   Status Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs, RankBoard& board);
 
+  /// What OMP_NUM_THREADS is set to; 0: the user has set it.
+  std::uint32_t omp_threads() const { return omp_threads_; }
   std::string ErrorFile(Rank rank, Generation generation) const;
   /// What a worker found, with the values of all variables that are not ours hidden.
   std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationStart& start) const;

@@ -3,7 +3,7 @@
 source "$(dirname "$0")/lib.sh"
 started=$SECONDS
 say "demo: 1. packages and torch (minutes on a fresh machine, nothing when they are there)"
-say "      2. build the three programs (about 5 min on two cores, seconds the second time)"
+say "      2. build the three programs (about 6 min on two cores, seconds the second time)"
 say "      3. the demo itself (about 3 min on two cores)"
 .ci/setup.sh build
 .ci/build.sh release

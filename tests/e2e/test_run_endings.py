@@ -59,6 +59,16 @@ def test_a_signal_ends_the_run_with_its_code(start, number, code):
     assert run.result()["state"] == "FAILED"
 
 
+def test_a_hangup_that_nohup_ignores_does_not_end_the_run(start):
+    run = start("muster-train", "--steps", 100000, ignored=[signal.SIGHUP])
+    run.wait_step(5)
+    run.process.send_signal(signal.SIGHUP)
+    run.wait_step(50)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end() == 143
+    run.assert_nothing_left()
+
+
 def test_workers_are_asked_before_they_are_killed(start, python):
     run = started(start, python, POLITE)
     wait_up(run)

@@ -30,18 +30,22 @@ Json ReportJson(const VerifyReport& report) {
     if (damage.row >= 0) item["row"] = damage.row;
     damages.push_back(item);
   }
-  return {
-      {"split", report.split},   {"id", report.id.Hex()},     {"checksums", report.has_checksums},
-      {"shards", report.shards}, {"batches", report.batches}, {"rows", report.rows},
-      {"bytes", report.bytes},   {"damages", report.damages}, {"first_damages", damages}};
+  return {{"split", report.split},   {"id", report.id.Hex()},   {"checksums", report.has_checksums},
+          {"opened", report.opened}, {"shards", report.shards}, {"batches", report.batches},
+          {"rows", report.rows},     {"bytes", report.bytes},   {"damages", report.damages},
+          {"first_damages", damages}};
+}
+
+std::string_view Scope(const VerifyReport& report) {
+  if (!report.opened) return "it cannot be opened, nothing behind that was checked";
+  return report.has_checksums ? "all checksums" : "structure only, the set has no checksums";
 }
 
 std::string ReportText(const VerifyReport& report) {
   std::string text = fmt::format(
       "{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
       report.split.empty() ? "-" : report.split, report.rows, report.shards, report.batches,
-      FormatBytes({static_cast<std::int64_t>(report.bytes)}),
-      report.has_checksums ? "all checksums" : "structure only, the set has no checksums",
+      FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report),
       report.damages == 0 ? "ok" : fmt::format("{} DAMAGED", report.damages));
   for (const Damage& damage : report.first) text += "  " + damage.ToString() + "\n";
   if (report.damages > report.first.size()) {
@@ -100,8 +104,8 @@ Result<int> Verify(const Arguments& arguments, bool json) {
   MUSTER_TRY(
       Print(json ? document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text));
   if (damages == 0) return 0;
-  fmt::print(stderr, "muster: {} is damaged in {} places; nothing was changed\n", arguments.folder,
-             damages);
+  fmt::print(stderr, "muster: {} is damaged in {} {}; nothing was changed\n", arguments.folder,
+             damages, damages == 1 ? "place" : "places");
   fmt::print(stderr, "  pack it again with --replace, or copy the named files again\n");
   return TraitsOf(Code::kDataLoss).exit_code;
 }

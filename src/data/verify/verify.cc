@@ -203,6 +203,7 @@ VerifyReport VerifySplit(const SplitPlace& place,
     report.first.push_back({place.folder, -1, -1, split.error().message()});
     return report;
   }
+  report.opened = true;
   report.id = (*split)->id();
   report.has_checksums = (*split)->has_manifest();
   Verifier(**split, report, on_bytes).Run();

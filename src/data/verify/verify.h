@@ -28,6 +28,7 @@ struct Damage {
 struct VerifyReport {
   std::string split;
   DatasetId id;
+  bool opened = false;  ///< false: the split could not even be opened, and only that was found
   bool has_checksums = false;
   std::uint64_t shards = 0;
   std::uint64_t batches = 0;

@@ -64,6 +64,7 @@ TEST_F(Damaged, NamesFileBatchAndRowOfAFlippedImageBit) {
   ASSERT_EQ(report.damages, 1u);
   EXPECT_EQ(report.first[0].ToString().find("train/data-00000-of-"), 0u)
       << report.first[0].ToString();
+  EXPECT_TRUE(report.opened);
   EXPECT_EQ(report.first[0].batch, 1);
   EXPECT_EQ(report.first[0].row, 42);
 }
@@ -75,7 +76,9 @@ TEST_F(Damaged, ACutOrGrownShardIsRefusedByName) {
     const auto opened = Dataset::Open(set_);
     ASSERT_FALSE(opened);
     EXPECT_NE(opened.error().message().find("the manifest says"), std::string::npos);
-    EXPECT_EQ(VerifyAt(set_).damages, 1u);
+    const VerifyReport report = VerifyAt(set_);
+    EXPECT_EQ(report.damages, 1u);
+    EXPECT_FALSE(report.opened);
   }
 }
 

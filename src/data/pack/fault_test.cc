@@ -59,7 +59,9 @@ TEST_P(BrokenDisk, LeavesTheOldSetOrTheNewOneWhole) {
     if (!reached) break;
   }
   // Without an exchange there is a way round, so nothing fails.
-  if (GetParam().fault != Fault::kNoExchange) EXPECT_GT(failed, 20u);
+  if (GetParam().fault != Fault::kNoExchange) {
+    EXPECT_GT(failed, 20u);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, BrokenDisk,

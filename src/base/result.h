@@ -41,7 +41,8 @@ inline void TakeValue(Result<void>&&) {}
 }  // namespace muster
 
 /// The value of a Result, or return its error from the enclosing function. A statement expression:
-/// clang and gcc have it.
+/// clang and gcc have it. Never inside a new-expression: the memory is taken first, and the return
+/// would leave it behind.
 #define MUSTER_TRY(expression) MUSTER_TRY_NAMED(expression, __COUNTER__)
 #define MUSTER_TRY_NAMED(expression, number) MUSTER_TRY_PASTE(expression, number)
 #define MUSTER_TRY_PASTE(expression, number) MUSTER_TRY_AS(expression, muster_result_##number)

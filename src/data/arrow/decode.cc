@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 
 #include "data/arrow/message.h"
@@ -167,6 +168,13 @@ class BatchReader {
   std::uint32_t next_buffer_ = 0;
 };
 
+/// flatbuffers' verifier looks at the alignment of a vector's length only, not of its structs.
+template <typename Struct>
+bool Aligned(const flatbuffers::Vector<const Struct*>* vector) {
+  return vector == nullptr ||
+         reinterpret_cast<std::uintptr_t>(vector->Data()) % alignof(Struct) == 0;
+}
+
 Result<const fb::RecordBatch*> AsBatch(const MessageHead& head, std::uint64_t offset) {
   const fb::RecordBatch* batch = head.message->header_as_RecordBatch();
   if (batch == nullptr) {
@@ -181,6 +189,9 @@ Result<const fb::RecordBatch*> AsBatch(const MessageHead& head, std::uint64_t of
                  "write the set without IPC compression, as HF's save_to_disk does");
   }
   if (batch->length() < 0) return Damaged(offset, fmt::format("{} rows", batch->length()));
+  if (!Aligned(batch->nodes()) || !Aligned(batch->buffers())) {
+    return Damaged(offset, "its nodes or buffers are not aligned to 8 bytes");
+  }
   return batch;
 }
 

@@ -11,8 +11,8 @@ constexpr std::size_t kBufferBytes = 1u << 20;
 
 Result<std::unique_ptr<ShardWriter>> ShardWriter::Create(FileSystem& files, const std::string& path,
                                                          const arrow::Schema& schema) {
-  std::unique_ptr<ShardWriter> writer(
-      new ShardWriter(MUSTER_TRY(files.Create(path + ".part", {}))));
+  auto file = MUSTER_TRY(files.Create(path + ".part", {}));
+  std::unique_ptr<ShardWriter> writer(new ShardWriter(std::move(file)));
   writer->buffer_.reserve(kBufferBytes);
   MUSTER_TRY(writer->Write(arrow::EncodeSchema(schema)));
   return writer;

@@ -74,15 +74,15 @@ TEST(ReportPage, LoadsNothingAndForbidsIt) {
 }
 
 TEST(ReportPage, EscapesWhateverTheRunFolderSays) {
+  using std::string_literals::operator""s;  // keeps the NUL
   constexpr const char* kHostile = R"(<img src=x onerror=alert(1)>\" '</title><script>)";
   const Scratch scratch;
-  WriteFakeRun(scratch.path(),
-               {.name = kHostile,
-                .steps = 30,
-                .fault_step = 20,
-                .recovers = false,
-                .fault_log = std::string("\x1b[31m</pre><script>alert(2)</script>\xFF\0x", 44),
-                .reason = kHostile});
+  WriteFakeRun(scratch.path(), {.name = kHostile,
+                                .steps = 30,
+                                .fault_step = 20,
+                                .recovers = false,
+                                .fault_log = "\x1b[31m</pre><script>alert(2)</script>\xFF\0x"s,
+                                .reason = kHostile});
   std::ofstream(scratch.path() + "/job.yaml") << "</pre><style>*{display:none}</style>\x1b[2J\n";
   std::ofstream(scratch.path() + "/events.jsonl", std::ios::app)
       << R"({"t_ns":5000000000000,"event":"run_started","command":["<b>","\"onmouseover=x"]})"

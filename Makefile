@@ -45,4 +45,4 @@ bench: ## BAR=S1 measures that bar; without BAR lists the bars and their last fi
 	@.ci/bench.py $(BAR)
 
 clean: ## remove build/ and what tests and demo left; .venv stays
-	@rm -rf build demo runs .cache/tidy .pytest_cache .ruff_cache
+	@rm -rf build demo runs .pytest_cache .ruff_cache

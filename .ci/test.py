@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the legs of the tests and says where the time went.
 
-    test.py               every leg, in the order below, so that what is quick and fails often comes first
+    test.py               every leg but the slow one, in the order below: what is quick and fails often comes first
     test.py checks asan   only those; one leg alone prints everything as it comes
     test.py list          what there is
 

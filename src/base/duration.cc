@@ -81,7 +81,8 @@ std::string FormatDuration(std::chrono::nanoseconds duration) {
   const std::int64_t seconds = n / 1'000'000'000 + (n % 1'000'000'000 >= 500'000'000 ? 1 : 0);
   if (seconds < 3600) return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);
   const std::int64_t minutes = (seconds + 30) / 60;
-  if (minutes < 24 * 60) return fmt::format("{}h {:02}m", minutes / 60, minutes % 60);
+  constexpr std::int64_t kDay = std::int64_t{24} * 60;
+  if (minutes < kDay) return fmt::format("{}h {:02}m", minutes / 60, minutes % 60);
   const std::int64_t hours = (minutes + 30) / 60;
   return fmt::format("{}d {:02}h", hours / 24, hours % 24);
 }

@@ -1,5 +1,6 @@
 // muster run JOB.yaml | muster run -n N -- CMD…: one job on this host, restarted when a worker
 // dies. The exit code is that of the run: 0, the root cause's own, 93, or 128 + signal.
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -18,8 +19,11 @@ Result<int> Run(const RunFlags& flags, const Invocation& invocation) {
   agent::RunOptions options = MUSTER_TRY(OptionsFor(job, flags, invocation.program));
   options.version = MUSTER_VERSION;
   options.json = invocation.json;
-  if (!job.log_rules.empty()) {
-    std::fputs("muster: logRules are kept in the job, but not acted on yet\n", stderr);
+  if (const auto keys = NotActedOn(job); !keys.empty()) {
+    std::fputs(
+        fmt::format("muster: kept in the job, but not acted on yet: {}\n", fmt::join(keys, ", "))
+            .c_str(),
+        stderr);
   }
   const agent::RunOutcome outcome = MUSTER_TRY(agent::RunJob(options));
   if (invocation.json) MUSTER_TRY(Print(outcome.result_json));

@@ -90,6 +90,38 @@ Result<std::string> FindShim(const std::string& folder) {
                "muster-shim is installed beside muster; install both");
 }
 
+/// What this machine must have before anything is created.
+Status CheckSupplies(const spec::Job& job) {
+  if (job.nodes.min > 1) {
+    return Error(
+        Code::kPrecondition,
+        fmt::format("the job asks for {} nodes; muster run serves one so far", job.nodes.min),
+        "set spec.nodes to 1; nothing was started");
+  }
+  if (const std::uint32_t gpus = CountGpus(); job.resources.gpu > gpus) {
+    return Error(
+        Code::kPrecondition,
+        fmt::format("the job asks for {} GPUs; this machine has {}", job.resources.gpu, gpus),
+        "set spec.resources.gpu to what is here; nothing was started");
+  }
+  for (std::size_t i = 0; i < job.data.size(); ++i) {
+    const std::string path = spec::DataPath(job.data[i]);
+    if (path.starts_with("s3://")) {
+      return Error(
+          Code::kPrecondition,
+          fmt::format("spec.data[{}] is {}; muster run reads local folders so far", i, path),
+          "copy it to this machine and give its path; nothing was started");
+    }
+    if (::access(path.c_str(), F_OK) != 0) {
+      return Error(Code::kNotFound,
+                   fmt::format("spec.data[{}]: {} does not exist{}", i, path,
+                               job.data[i].stage ? ", and muster run does not stage data yet" : ""),
+                   "check the path, or put the data there; nothing was started");
+    }
+  }
+  return Ok();
+}
+
 void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& policy) {
   policy.process_restarts = job.restart.process_restarts;
   policy.full_restarts = job.restart.full_restarts;
@@ -124,14 +156,18 @@ Result<spec::Job> JobFor(const RunFlags& flags) {
   return job;
 }
 
+std::vector<std::string> NotActedOn(const spec::Job& job) {
+  std::vector<std::string> keys;
+  if (!(job.spares == spec::Spares{})) keys.emplace_back("spec.spares");
+  if (job.resources.cpu_milli > 0) keys.emplace_back("spec.resources.cpu");
+  if (job.resources.memory.count > 0) keys.emplace_back("spec.resources.memory");
+  if (!job.log_rules.empty()) keys.emplace_back("spec.logRules");
+  return keys;
+}
+
 Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags,
                                      const std::string& program) {
-  if (job.nodes.min > 1) {
-    return Error(
-        Code::kPrecondition,
-        fmt::format("the job asks for {} nodes; muster run serves one so far", job.nodes.min),
-        "set spec.nodes to 1; nothing was started");
-  }
+  MUSTER_TRY(CheckSupplies(job));
   agent::RunOptions options;
   options.ranks = MUSTER_TRY(RanksOf(job.ranks_per_node));
   if (options.ranks > agent::shim::kMaxWorkers) {

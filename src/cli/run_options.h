@@ -26,6 +26,9 @@ struct RunFlags {
 /// The job of a file, or one made from the flags, checked.
 Result<spec::Job> JobFor(const RunFlags& flags);
 
+/// The keys that the job sets and `muster run` keeps without acting on them yet.
+std::vector<std::string> NotActedOn(const spec::Job& job);
+
 /// `program` is this binary: muster-shim and muster-train are looked for beside it first.
 Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags,
                                      const std::string& program);

@@ -26,7 +26,7 @@ ArenaLayout LayoutOf(std::uint32_t world, std::uint64_t alloc_bytes) {
   if (world == 0 || world > kMaxWorld || alloc_bytes > kMaxAllocBytes || alloc_bytes % kPage != 0)
     return layout;
   layout.staging = layout.ranks + RoundUp(world * kRankBytes, kPage);
-  layout.allocations = layout.staging + world * 2 * kStagingBlock;
+  layout.allocations = layout.staging + 2 * kStagingBlock * world;
   layout.total = layout.allocations + world * alloc_bytes;
   return layout;
 }

@@ -20,7 +20,7 @@ namespace muster::coll {
 
 inline constexpr std::uint32_t kMaxWorld = 64;
 inline constexpr std::uint32_t kArenaVersion = 1;
-inline constexpr std::uint64_t kStagingBlock = 512 * 1024;  ///< one slot; a rank has two
+inline constexpr std::uint64_t kStagingBlock = 512ULL * 1024;  ///< one slot; a rank has two
 inline constexpr std::size_t kFailureText = 256;
 
 /// `epoch` counts barriers passed in its upper 30 bits, so that a waiter on the word also wakes

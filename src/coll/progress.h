@@ -32,7 +32,9 @@ class Progress {
   /// Blocks until nothing is in flight.
   void Drain();
   /// In a forked child: forget the thread.
-  static void Abandon(std::unique_ptr<Progress> progress) { (void)progress.release(); }
+  static void Abandon(std::unique_ptr<Progress> progress) {
+    [[maybe_unused]] const Progress* leaked = progress.release();
+  }
 
  private:
   static constexpr std::uint64_t kMaxInFlight = 64;

@@ -44,7 +44,7 @@ void Console::ReportHidden() {
 
 void Console::WorkerLine(Rank rank, Generation generation, Stream stream, const Line& line) {
   if (options_.quiet) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!Admit()) return;
   std::string text =
       fmt::format("[{} {}{}] ", rank.value(), generation.value(), line.continued ? " …" : "");
@@ -57,7 +57,7 @@ void Console::WorkerLine(Rank rank, Generation generation, Stream stream, const 
 }
 
 void Console::Say(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   // Workers' lines that came before stand before.
   PumpSink(kOut);
   Queue(kErr, std::string(text) + "\n");
@@ -101,7 +101,7 @@ void Console::PumpSink(std::size_t index) {
 }
 
 void Console::Pump() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   PumpSink(kOut);
   PumpSink(kErr);
 }
@@ -109,14 +109,14 @@ void Console::Pump() {
 void Console::Flush(std::chrono::nanoseconds limit) {
   const Instant deadline = clock_.Now() + limit;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ReportHidden();
   }
   for (;;) {
     Pump();
     std::array<pollfd, 2> waiting{};
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (sinks_[kOut].backlog.empty() && sinks_[kErr].backlog.empty()) return;
       waiting[0] = {sinks_[kOut].backlog.empty() ? -1 : options_.out_fd, POLLOUT, 0};
       waiting[1] = {sinks_[kErr].backlog.empty() ? -1 : options_.err_fd, POLLOUT, 0};

@@ -9,12 +9,12 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "agent/logs/line_framer.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/strong_id.h"
 
 namespace muster::agent {
@@ -47,18 +47,18 @@ class Console {
     bool mid_line = false;  ///< the backlog begins inside a line that is partly out
     bool dead = false;
   };
-  bool Admit();
-  void Queue(std::size_t sink, std::string text);
-  void PumpSink(std::size_t sink);
-  void ReportHidden();
+  bool Admit() MUSTER_REQUIRES(mutex_);
+  void Queue(std::size_t sink, std::string text) MUSTER_REQUIRES(mutex_);
+  void PumpSink(std::size_t sink) MUSTER_REQUIRES(mutex_);
+  void ReportHidden() MUSTER_REQUIRES(mutex_);
 
   const ConsoleOptions options_;
   const Clock& clock_;
-  std::mutex mutex_;
-  std::array<Sink, 2> sinks_;
-  Instant window_begin_{};
-  std::uint32_t window_lines_ = 0;
-  std::uint64_t hidden_ = 0;
+  Mutex mutex_;
+  std::array<Sink, 2> sinks_ MUSTER_GUARDED_BY(mutex_);
+  Instant window_begin_ MUSTER_GUARDED_BY(mutex_){};
+  std::uint32_t window_lines_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t hidden_ MUSTER_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace muster::agent

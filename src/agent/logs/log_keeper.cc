@@ -10,13 +10,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <condition_variable>
 #include <future>
 #include <map>
-#include <mutex>
 #include <thread>
 
 #include "agent/logs/log_file.h"
+#include "base/mutex.h"
 
 namespace muster::agent {
 namespace {
@@ -25,7 +24,6 @@ using std::chrono::milliseconds;
 
 constexpr int kPipeBytes = 1 << 20;
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
-constexpr Instant kNever = Instant::max();
 
 struct Log {
   Log(const LogId& log_id, Bytes capacity) : id(log_id), buffer(capacity) {}
@@ -66,7 +64,7 @@ class LogKeeper::Impl {
     ::fcntl(pipe.get(), F_SETPIPE_SZ, kPipeBytes);
     auto log = std::make_shared<Log>(id, options_.stream_capacity);
     log->pipe = std::move(pipe);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     logs_[id] = log;
     arriving_.push_back(std::move(log));
     Wake();
@@ -74,7 +72,7 @@ class LogKeeper::Impl {
   }
 
   void Finish(Rank rank, Generation generation, Instant deadline) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, log] : logs_) {
       if (id.rank == rank && id.generation == generation) {
         log->deadline = std::min(log->deadline, deadline);
@@ -84,13 +82,13 @@ class LogKeeper::Impl {
   }
 
   LogPointer Find(const LogId& id) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = logs_.find(id);
     return found == logs_.end() ? nullptr : found->second;
   }
 
   void Forget(Generation up_to) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::erase_if(logs_, [&](const auto& entry) {
       return entry.first.generation <= up_to && entry.second->written_out &&
              entry.second->unreported == 0;
@@ -99,7 +97,7 @@ class LogKeeper::Impl {
 
   std::vector<LogLoss> TakeLosses() {
     std::vector<LogLoss> losses;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& [id, log] : logs_) {
       if (log->unreported > 0) losses.push_back({id, std::exchange(log->unreported, 0)});
     }
@@ -110,16 +108,16 @@ class LogKeeper::Impl {
     if (!reader_.joinable()) return true;
     const Instant deadline = options_.clock->Now() + limit;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
       for (auto& [id, log] : logs_) log->deadline = std::min(log->deadline, deadline);
       Wake();
     }
     reader_.join();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       reader_done_ = true;
-      work_.notify_all();
+      work_.NotifyAll();
     }
     // Half a second more than the pipes got; a write that hangs longer hangs in the kernel.
     if (writer_done_.wait_for(limit + milliseconds(500)) != std::future_status::ready) {
@@ -143,7 +141,7 @@ class LogKeeper::Impl {
     for (;;) {
       Instant next = kNever;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         for (LogPointer& log : arriving_) open.push_back(std::move(log));
         arriving_.clear();
         if (stopping_ && open.empty()) return;
@@ -195,7 +193,7 @@ class LogKeeper::Impl {
     bool any = false;
     for (const LogPointer& log : open) {
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (log->deadline > now) continue;
       }
       ReadSome(*log);
@@ -207,9 +205,9 @@ class LogKeeper::Impl {
   }
 
   void NotifyWriter() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     work_pending_ = true;
-    work_.notify_one();
+    work_.NotifyOne();
   }
 
   // The writer thread.
@@ -226,9 +224,11 @@ class LogKeeper::Impl {
     for (;;) {
       bool last = false;
       {
-        std::unique_lock lock(mutex_);
         // The console may hold text that did not fit; it is tried again now and then.
-        work_.wait_for(lock, milliseconds(100), [&] { return work_pending_ || reader_done_; });
+        const Instant again = SystemClock().Now() + milliseconds(100);
+        const MutexLock lock(mutex_);
+        while (!work_pending_ && !reader_done_ && work_.WaitUntil(mutex_, again)) {
+        }
         work_pending_ = false;
         last = reader_done_;
         for (const auto& [id, log] : logs_) {
@@ -262,7 +262,7 @@ class LogKeeper::Impl {
       Show(output, output.framer.Add(chunk));
     }
     if (taken.ended) Show(output, output.framer.Finish());
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     output.log->unreported += lost;
     output.log->written_out = taken.ended;
   }
@@ -275,20 +275,20 @@ class LogKeeper::Impl {
   }
 
   bool IsOut(const Output& output) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return output.log->written_out;
   }
 
   const LogKeeperOptions options_;
   const Fd wake_;
   std::array<char, kReadBytes> block_{};  // the reader's
-  mutable std::mutex mutex_;
-  std::condition_variable work_;
-  std::map<LogId, LogPointer> logs_;
-  std::vector<LogPointer> arriving_;
-  bool work_pending_ = false;
-  bool stopping_ = false;
-  bool reader_done_ = false;
+  mutable Mutex mutex_;
+  CondVar work_;
+  std::map<LogId, LogPointer> logs_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<LogPointer> arriving_ MUSTER_GUARDED_BY(mutex_);
+  bool work_pending_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool reader_done_ MUSTER_GUARDED_BY(mutex_) = false;
   std::thread reader_;
   std::thread writer_;
   std::future<void> writer_done_;
@@ -327,7 +327,7 @@ std::string LogKeeper::Tail(const LogId& id) const {
 std::string LogKeeper::LastWords(const LogId& id, std::chrono::nanoseconds limit) const {
   const auto log = impl_->Find(id);
   if (!log) return {};
-  log->buffer.AwaitEnd(limit);
+  log->buffer.AwaitEnd(SystemClock().Now() + limit);
   return log->buffer.Tail();
 }
 void LogKeeper::Forget(Generation up_to) { impl_->Forget(up_to); }

@@ -5,7 +5,7 @@
 namespace muster::agent {
 
 void StreamBuffer::Append(std::string chunk) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   tail_ += chunk;
   // Trimmed at twice the size, so that a byte is moved once and not at every append.
   const auto keep = static_cast<std::size_t>(kTailBytes.count);
@@ -21,32 +21,33 @@ void StreamBuffer::Append(std::string chunk) {
 }
 
 void StreamBuffer::End() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
-  end_.notify_all();
+  end_.NotifyAll();
 }
 
 StreamBuffer::Taken StreamBuffer::Take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Taken taken{std::exchange(dropped_, 0), std::exchange(chunks_, {}), ended_};
   held_ = 0;
   return taken;
 }
 
 std::string StreamBuffer::Tail() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto keep = static_cast<std::size_t>(kTailBytes.count);
   return tail_.size() > keep ? tail_.substr(tail_.size() - keep) : tail_;
 }
 
 bool StreamBuffer::ended() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return ended_;
 }
 
-void StreamBuffer::AwaitEnd(std::chrono::nanoseconds limit) const {
-  std::unique_lock lock(mutex_);
-  end_.wait_for(lock, limit, [this] { return ended_; });
+void StreamBuffer::AwaitEnd(Instant deadline) const {
+  const MutexLock lock(mutex_);
+  while (!ended_ && end_.WaitUntil(mutex_, deadline)) {
+  }
 }
 
 }  // namespace muster::agent

@@ -5,14 +5,12 @@
 //
 // One reader thread appends, one writer thread takes; a leaf lock between them.
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <string>
 
 #include "base/bytes.h"
+#include "base/mutex.h"
 
 namespace muster::agent {
 
@@ -35,18 +33,18 @@ class StreamBuffer {
   Taken Take();
   std::string Tail() const;
   bool ended() const;
-  /// Waits for End, at most `limit`.
-  void AwaitEnd(std::chrono::nanoseconds limit) const;
+  /// Waits for End, at most until `deadline`.
+  void AwaitEnd(Instant deadline) const;
 
  private:
-  mutable std::mutex mutex_;
-  mutable std::condition_variable end_;
+  mutable Mutex mutex_;
+  mutable CondVar end_;
   const Bytes capacity_;
-  std::deque<std::string> chunks_;
-  std::int64_t held_ = 0;
-  std::uint64_t dropped_ = 0;
-  std::string tail_;
-  bool ended_ = false;
+  std::deque<std::string> chunks_ MUSTER_GUARDED_BY(mutex_);
+  std::int64_t held_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::uint64_t dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::string tail_ MUSTER_GUARDED_BY(mutex_);
+  bool ended_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace muster::agent

@@ -1,0 +1,57 @@
+"""What a job file asks for is done, refused before anything is made, or named as not done."""
+
+import pytest
+
+JOB = """
+apiVersion: muster/v1
+kind: Job
+metadata: {{name: small}}
+spec:
+  command: ["true"]
+  {more}
+"""
+
+
+@pytest.fixture
+def run_job(muster, tmp_path):
+    """Runs a job file that has `more` in its spec."""
+
+    def run(more: str):
+        job = tmp_path / "job.yaml"
+        job.write_text(JOB.format(more=more))
+        return muster("run", job, "--run-dir", tmp_path / "run")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "text"),
+    [
+        ("nodes: 2", 1, "2 nodes"),
+        ("resources: {gpu: 99}", 1, "99 GPUs"),
+        ("data: [{uri: 's3://bucket/fashion'}]", 1, "spec.data[0] is s3://bucket/fashion"),
+        ("data: [{uri: /usr}, {uri: no/such/folder}]", 3, "spec.data[1]: no/such/folder does not exist"),
+        ("data: [{uri: 's3://b/f', at: /no/such/place, stage: true}]", 3, "does not stage data yet"),
+    ],
+)
+def test_what_it_cannot_have_is_refused_before_anything_is_made(run_job, tmp_path, more, code, text):
+    done = run_job(more)
+    assert done.code == code, done.err
+    assert text in done.err and "nothing was started" in done.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_what_is_not_acted_on_is_named(run_job):
+    done = run_job(
+        "spares: {processes: 1}\n  resources: {cpu: 1, memory: 1GiB}\n"
+        "  logRules: [{name: loss, pattern: loss, every: 1m}]"
+    )
+    assert done.code == 0, done.err
+    keys = "spec.spares, spec.resources.cpu, spec.resources.memory, spec.logRules"
+    assert f"not acted on yet: {keys}\n" in done.err
+
+
+def test_a_plain_job_is_run_without_a_remark(run_job):
+    done = run_job("data: [{uri: 's3://bucket/fashion', at: /usr}]")
+    assert done.code == 0, done.err
+    assert "not acted on" not in done.err

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "os/clone3.h"
+#include "os/clone.h"
 #include "os/procfs.h"
 
 namespace muster::os {
@@ -44,12 +44,12 @@ Result<Copy> CloneIntoParent(const CopyOptions& options) {
   const RobustList robust = ReadRobustList();
   int pidfd = -1;
   const pid_t pid =
-      Clone3({.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
-              .pidfd = &pidfd,
-              .child_tid = thread_id,
-              .exit_signal = 0,
-              .cgroup_fd = options.cgroup_fd});
-  if (pid < 0) return ErrnoError("copy the process: clone3", errno);
+      Clone({.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID,
+             .pidfd = &pidfd,
+             .child_tid = thread_id,
+             .exit_signal = 0,
+             .cgroup_fd = options.cgroup_fd});
+  if (pid < 0) return ErrnoError("copy the process: clone", errno);
   if (pid > 0) return Copy{.in_child = false, .pid = pid, .pidfd = Fd(pidfd)};
   // The kernel forgets the list in a copy; robust mutexes would not be released at its death.
   if (robust.head != nullptr) ::syscall(SYS_set_robust_list, robust.head, robust.size);

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <span>
 
-#include "os/clone3.h"
+#include "os/clone.h"
 #include "os/process.h"
 #include "os/wait_fd.h"
 
@@ -195,14 +195,14 @@ Result<Process> Spawn(const SpawnOptions& options) {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
-  const pid_t pid = Clone3({.flags = CLONE_PIDFD,
-                            .pidfd = &pidfd,
-                            .exit_signal = SIGCHLD,
-                            .cgroup_fd = options.cgroup_fd});
+  const pid_t pid = Clone({.flags = CLONE_PIDFD,
+                           .pidfd = &pidfd,
+                           .exit_signal = SIGCHLD,
+                           .cgroup_fd = options.cgroup_fd});
   if (pid == 0) BecomeProgram(plan);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return ErrnoError("start " + options.program + ": clone3", error);
+  if (pid < 0) return ErrnoError("start " + options.program + ": clone", error);
   report_write.Reset();
   Process child(pid, Fd(pidfd));
   MUSTER_TRY(AwaitExec(options, report, child));

@@ -134,26 +134,31 @@ def bin_with_stepper(programs, build, tmp_path) -> pathlib.Path:
     return folder
 
 
-def as_from_a_terminal(ignored):
+def as_from_a_terminal(ignored, more=None):
     """For a child: no signal is ignored but those, whatever started the tests (nohup, a shell's background) ignores."""
 
     def prepare():
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+        if more:
+            more()
 
     return prepare
 
 
 @pytest.fixture
 def start(bin_with_stepper, tmp_path):
-    """start(CMD…, ranks=2, flags=[…]) → Run. What is alive at the end of the test is killed."""
+    """start(CMD…, ranks=2, flags=[…]) → Run. What is alive at the end of the test is killed.
+
+    `prefix` are the words of a program that execs the rest, `prepare` is called in the child before it is executed.
+    """
     runs = []
 
-    def begin(*command, ranks=2, flags=(), folder=None, ignored=(), **environment) -> Run:
+    def begin(*command, ranks=2, flags=(), folder=None, ignored=(), prefix=(), prepare=None, **environment) -> Run:
         folder = folder or tmp_path / f"run-{len(runs)}"
         words = ["run", "-n", ranks, "--run-dir", folder, *flags, "--", *command]
         process = subprocess.Popen(
-            [str(bin_with_stepper / "muster"), *map(str, words)],
+            [*prefix, str(bin_with_stepper / "muster"), *map(str, words)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -161,7 +166,7 @@ def start(bin_with_stepper, tmp_path):
             errors="replace",
             cwd=tmp_path,
             env=os.environ | environment,
-            preexec_fn=as_from_a_terminal(ignored),
+            preexec_fn=as_from_a_terminal(ignored, prepare),
         )
         run = Run(process, folder)
         runs.append(run)

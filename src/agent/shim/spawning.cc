@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -12,29 +11,15 @@
 #include "agent/shim/child.h"
 #include "agent/shim/command.h"
 #include "agent/shim/shim.h"
+#include "os/clone.h"
 
 namespace muster::agent::shim {
 namespace {
 
-/// For a sandbox without clone3: the pid cannot be reused before we reap it.
-pid_t ForkWithPidfd(int* pidfd) {
-  const pid_t pid = ::fork();
-  if (pid > 0) *pidfd = static_cast<int>(::syscall(SYS_pidfd_open, pid, 0));
-  return pid;
-}
-
 /// fork with a pidfd, into a cgroup when `cgroup_fd` is one. In the child the value is 0.
 pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
-  clone_args args{};
-  args.flags = CLONE_PIDFD;
-  args.pidfd = reinterpret_cast<std::uintptr_t>(pidfd);
-  args.exit_signal = SIGCHLD;
-  if (cgroup_fd >= 0) {
-    args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<std::uint64_t>(cgroup_fd);
-  }
-  const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
-  return pid < 0 && errno == ENOSYS && cgroup_fd < 0 ? ForkWithPidfd(pidfd) : pid;
+  return os::Clone(
+      {.flags = CLONE_PIDFD, .pidfd = pidfd, .exit_signal = SIGCHLD, .cgroup_fd = cgroup_fd});
 }
 
 /// The child's way from clone to the program. `error` is shared with the shim.

@@ -85,7 +85,8 @@ void Compare(ByteSpan a, ByteSpan b, DType dtype, TensorDifference& difference) 
     const Element y = ElementAt(b.data() + at, dtype);
     ++difference.unequal;
     const double distance = std::abs(x.value - y.value);
-    if (!(distance <= difference.max_abs)) difference.max_abs = distance;  // a NaN sticks
+    // A NaN sticks: nothing is greater than it.
+    if (std::isnan(distance) || distance > difference.max_abs) difference.max_abs = distance;
     const std::int64_t high = std::max(x.place, y.place);
     const std::int64_t low = std::min(x.place, y.place);
     difference.max_ulp = std::max(

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <map>
 
 #include "base/durable.h"
 #include "base/fault_files.h"
@@ -311,28 +314,45 @@ TEST(Resolve, TakesAFolderOrACheckpoint) {
   EXPECT_EQ(ResolveCheckpoint(PosixFiles(), folder / "x").error().code(), Code::kNotFound);
 }
 
-TEST(Diff, MeasuresInValuesAndInSteps) {
+/// Two checkpoints of the sample, with other elements of the flat "param" space in the second.
+Result<std::vector<TensorDifference>> DiffWith(const std::map<std::size_t, float>& elements) {
   const TemporaryFolder folder;
   const Sample sample(1, 16);
   SaveTogether(sample, folder / "a", 1, 1);
   std::vector<std::byte> changed;
   SaveTogether(sample, folder / "b", 1, 1, [&](SaveRequest& request) {
     changed.assign(request.slices[0].data.begin(), request.slices[0].data.end());
-    float value = 0;
-    std::memcpy(&value, changed.data() + 40, 4);
-    value = std::nextafter(std::nextafter(value, 1e30f), 1e30f);
-    std::memcpy(changed.data() + 40, &value, 4);
+    for (const auto& [at, value] : elements) std::memcpy(changed.data() + at * 4, &value, 4);
     request.slices[0].data = changed;
   });
   auto a = Checkpoint::Open(PosixFiles(), folder / "a/step-000000000001");
   auto b = Checkpoint::Open(PosixFiles(), folder / "b/step-000000000001");
-  const auto differences = Diff(*a, *b, Scope::kParams);
+  return Diff(*a, *b, Scope::kParams);
+}
+
+TEST(Diff, MeasuresInValuesAndInSteps) {
+  auto value = static_cast<float>(ValueAt(1, "param", "embed.weight", 10));
+  value = std::nextafter(std::nextafter(value, 1e30f), 1e30f);
+  const auto differences = DiffWith({{10, value}});
   ASSERT_TRUE(differences);
   for (const TensorDifference& difference : *differences) {
     const bool touched = difference.name == "embed.weight";
     EXPECT_EQ(difference.unequal, touched ? 1u : 0u);
     EXPECT_EQ(difference.max_ulp, touched ? 2u : 0u);
     EXPECT_EQ(difference.max_abs > 0, touched);
+  }
+}
+
+TEST(Diff, KeepsTheNaNOfATensorBehindWhichFiniteValuesDiffer) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::size_t at : {5u, 10u, 20u}) {  // before, between and behind finite differences
+    const auto differences = DiffWith({{7, 0.25f}, {15, 0.5f}, {at, nan}});
+    ASSERT_TRUE(differences);
+    for (const TensorDifference& difference : *differences) {
+      if (difference.name != "embed.weight") continue;
+      EXPECT_EQ(difference.unequal, 3u);
+      EXPECT_TRUE(std::isnan(difference.max_abs)) << difference.max_abs << ", NaN at " << at;
+    }
   }
 }
 

@@ -92,8 +92,9 @@ void AddEvents(const RunRecords& run, RunReport& report) {
 double InReplay(double begin, double end, const std::vector<FaultReport>& faults) {
   double seconds = 0;
   for (const FaultReport& fault : faults) {
-    if (!fault.stepping || !fault.caught_up) continue;
-    seconds += std::max(0.0, std::min(end, *fault.caught_up) - std::max(begin, *fault.stepping));
+    const std::optional<double>& over = fault.caught_up ? fault.caught_up : fault.cut;
+    if (!fault.stepping || !over) continue;
+    seconds += std::max(0.0, std::min(end, *over) - std::max(begin, *fault.stepping));
   }
   return seconds;
 }
@@ -200,6 +201,10 @@ RunReport BuildReport(RunRecords records) {
   report.notes = std::move(records.notes);
   AddEvents(records, report);
   report.faults = MeasureFaults(records);
+  if (report.faults.size() == kMostFaults) {
+    report.notes.push_back(fmt::format(
+        "only the first {} faults are listed and counted in the time lost", kMostFaults));
+  }
   for (const FaultReport& fault : report.faults) {
     report.lost.detect += fault.lost.detect;
     report.lost.stop += fault.lost.stop;

@@ -10,14 +10,13 @@
 namespace muster::profile {
 namespace {
 
-constexpr std::size_t kMostFaults = 1000;
-
 /// What the events say about one generation, and where each rank's steps of it begin.
 struct GenerationFacts {
   bool started = false;
   std::optional<std::int64_t> workers_ns;  ///< when the last of its workers was started
   std::optional<std::int64_t> paused_ns;
   std::optional<std::int64_t> stopped_ns;
+  std::optional<std::int64_t> died_ns;  ///< of the fault that ended it
   std::map<std::uint32_t, std::size_t> first_row;  ///< by rank, into its rows
   std::map<std::uint32_t, std::string> exits;      ///< by rank
 };
@@ -34,6 +33,8 @@ void IndexEvent(const EventRecord& event, Index& index) {
     facts.paused_ns = event.t_ns;
   } else if (event.event == "workers_stopped" && !facts.stopped_ns) {
     facts.stopped_ns = event.t_ns;
+  } else if (event.event == "fault" && !facts.died_ns) {
+    facts.died_ns = event.died_ns.value_or(event.t_ns);
   } else if (event.event == "worker_exited" && event.rank) {
     facts.exits[*event.rank] = !event.signal.empty() ? event.signal
                                : event.code          ? fmt::format("code {}", *event.code)
@@ -112,8 +113,19 @@ void Measure(const RunRecords& run, const Index& index, FaultReport& fault) {
   while (next != index.end() && !next->second.started) ++next;
   if (next == index.end()) return;
   const GenerationFacts& facts = next->second;
-  if (!stages.Take(AllStepping(run, facts), fault.stepping, lost.start)) return;
-  stages.Take(AllReached(run, next->first, facts, fault.step), fault.caught_up, lost.replay);
+  // A later fault ends what was still open of this one: from its death on, time is lost to it.
+  const auto before_next = [&facts](std::optional<std::int64_t> time_ns) {
+    return time_ns && facts.died_ns && *time_ns > *facts.died_ns ? std::nullopt : time_ns;
+  };
+  if (!stages.Take(before_next(AllStepping(run, facts)), fault.stepping, lost.start)) {
+    stages.Take(facts.died_ns, fault.cut, lost.start);
+    return;
+  }
+  if (facts.first_row.empty()) return;  // who reports no steps replays none
+  if (!stages.Take(before_next(AllReached(run, next->first, facts, fault.step)), fault.caught_up,
+                   lost.replay)) {
+    stages.Take(facts.died_ns, fault.cut, lost.replay);
+  }
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 
 namespace muster::profile {
 
+inline constexpr std::size_t kMostFaults = 1000;
+
 /// In the order in which they struck. Of several faults of one generation the first is kept: it
-/// ended the generation, the others are its echo.
+/// ended the generation, the others are its echo. The first kMostFaults of them.
 std::vector<FaultReport> MeasureFaults(const RunRecords& run);
 
 }  // namespace muster::profile

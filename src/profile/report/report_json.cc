@@ -68,6 +68,7 @@ Json FromFault(const FaultReport& fault) {
           {"stopped_s", Seconds(fault.stopped)},
           {"stepping_s", Seconds(fault.stepping)},
           {"caught_up_s", Seconds(fault.caught_up)},
+          {"cut_s", Seconds(fault.cut)},
           {"lost", Lost(fault.lost)}};
 }
 

@@ -55,6 +55,7 @@ struct FaultReport {
   std::optional<double> stopped;    ///< … stop ends
   std::optional<double> stepping;   ///< every rank began a step again: start ends
   std::optional<double> caught_up;  ///< the step at which it struck is done again: replay ends
+  std::optional<double> cut;        ///< the next fault struck first and ended the open stage
   LostSeconds lost;                 ///< up to the last of them that is known
   bool survived() const { return stepping.has_value(); }
 };

@@ -16,12 +16,14 @@ std::string Percent(const std::optional<double>& part) {
   return part ? fmt::format("{:.2f} %", *part * 100) : "–";
 }
 
+/// A stage that the next fault cut short cost time too.
 std::string Stage(const std::optional<double>& reached, double seconds) {
-  return reached ? FormatSeconds(seconds) : "–";
+  return reached || seconds > 0 ? FormatSeconds(seconds) : "–";
 }
 
 std::string FaultRow(const FaultReport& fault) {
-  const std::string total = fault.survived() ? FormatSeconds(fault.lost.total()) : "not survived";
+  const std::string total =
+      fault.survived() || fault.cut ? FormatSeconds(fault.lost.total()) : "not survived";
   return fmt::format(
       "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"num\">{}</td><td "
       "class=\"num\">{}</td>"

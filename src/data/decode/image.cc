@@ -26,10 +26,10 @@ Error Unknown(ByteSpan file) {
   for (const Magic& other : kOthers) {
     if (AsText(file).starts_with(other.bytes)) {
       return Error(Code::kInvalid, fmt::format("is {}, not a PNG or JPEG", other.name),
-                   "convert it, or leave it out with --on-error skip");
+                   "convert it to one of them");
     }
   }
-  return Error(Code::kInvalid, "is not a PNG or JPEG", "leave it out with --on-error skip");
+  return Error(Code::kInvalid, "is not a PNG or JPEG");
 }
 
 bool IsPng(ByteSpan file) { return AsText(file).starts_with("\x89PNG\r\n\x1a\n"); }
@@ -42,10 +42,8 @@ Status CheckDimensions(const ImageHeader& header, std::uint64_t max_pixels) {
     return Error(Code::kDataLoss, fmt::format("has {} × {} pixels", header.width, header.height));
   }
   if (std::uint64_t{header.width} * header.height > max_pixels) {
-    return Error(
-        Code::kInvalid,
-        fmt::format("has {} × {} pixels, the limit is {}", header.width, header.height, max_pixels),
-        "raise --max-pixels if you trust it, or leave it out with --on-error skip");
+    return Error(Code::kInvalid, fmt::format("has {} × {} pixels, the limit is {}", header.width,
+                                             header.height, max_pixels));
   }
   return Ok();
 }
@@ -63,7 +61,7 @@ Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels) {
 
 Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels) {
   MUSTER_CHECK(pixels.size() == shape.bytes() && (shape.channels == 1 || shape.channels == 3));
-  const ImageHeader header = MUSTER_TRY(ReadImageHeader(file));
+  const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
   if (header.height != shape.height || header.width != shape.width) {
     return Error(Code::kInvalid,
                  fmt::format("the image has {} × {} pixels, expected {} × {}", header.width,

@@ -33,14 +33,18 @@ struct ImageHeader {
   std::uint32_t channels = 0;  ///< that keep all colour: 1 or 3
 };
 
-/// Refuses more pixels than this before anything is allocated: 2^28, a third more than Pillow's
+/// Refuses more pixels than this unless the caller says otherwise: 2^28, a third more than Pillow's
 /// warning.
 inline constexpr std::uint64_t kMaxPixels = 1ull << 28;
+/// For who only looks at the header, or has vouched for the image before.
+inline constexpr std::uint64_t kAnyPixels = ~0ull;
 
+/// Allocates nothing by the dimensions that it reads. Hints say how to mend the image; what else a
+/// user can do, such as leaving it out, is the caller's to add.
 Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels = kMaxPixels);
 
 /// Decodes into `pixels` (height × width × channels of `shape`). Invalid when the image has another
-/// height or width than `shape`.
+/// height or width than `shape`; no other limit holds, as the caller made room for that many.
 Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels);
 
 /// The PNG file of 8-bit pixels; the same bytes for the same pixels and libraries.

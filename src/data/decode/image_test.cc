@@ -128,6 +128,16 @@ TEST(Jpeg, DecodesToColourAndGrey) {
   EXPECT_NEAR(grey[0], 76, 12);
 }
 
+TEST(ImageHeader, HintsNameNoFlagOfAProgram) {
+  std::string png = GreyPng(9);
+  png.replace(16, 8, std::string("\x00\x01\x86\xa0\x00\x01\x86\xa0", 8));
+  for (const std::string& file : {png, std::string("GIF89a"), std::string("hello")}) {
+    const auto header = ReadImageHeader(AsBytes(file));
+    ASSERT_FALSE(header);
+    EXPECT_EQ(header.error().hint().find("--"), std::string::npos) << header.error().hint();
+  }
+}
+
 TEST(DecodeImage, AnotherSizeIsAnErrorWithBothSizes) {
   std::vector<std::uint8_t> pixels(4 * 4);
   const Status decoded = DecodeImage(AsBytes(GreyPng(1)), {4, 4, 1}, pixels);

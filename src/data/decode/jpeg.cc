@@ -42,7 +42,7 @@ Status ReadFrameHeader(ByteSpan file, std::size_t at, unsigned length, ImageHead
   const unsigned components = At(file, at + 9);
   header.channels = components == 1 ? 1 : 3;
   if (components == 4) {
-    return Error(Code::kInvalid, "is a CMYK JPEG", "convert it to RGB, or use --on-error skip");
+    return Error(Code::kInvalid, "is a CMYK JPEG", "convert it to RGB");
   }
   return Ok();
 }

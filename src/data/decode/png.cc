@@ -2,6 +2,7 @@
 #include <spng.h>
 
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -93,6 +94,10 @@ Result<ImageHeader> ReadPngHeader(ByteSpan file, std::uint64_t max_pixels) {
   if (!IsLegalDepth(depth, color)) {
     return Error(Code::kDataLoss,
                  fmt::format("has bit depth {} with colour type {}", depth, color));
+  }
+  // The standard's own limit; below it, bytes of pixels fit into 64 bits.
+  if (header.height > INT32_MAX || header.width > INT32_MAX) {
+    return Error(Code::kDataLoss, fmt::format("has {} × {} pixels", header.width, header.height));
   }
   MUSTER_TRY(CheckDimensions(header, max_pixels));
   MUSTER_TRY(FindEnd(file));

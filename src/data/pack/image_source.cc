@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <exception>
 #include <map>
 #include <optional>
 #include <set>
@@ -65,15 +66,17 @@ class ImageReader final : public RowReader {
         ::openat(folder_fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid() && errno == ELOOP) {
       return Error(Code::kInvalid, "is a symbolic link, and links are not followed",
-                   "put the file itself there, or leave it out with --on-error skip");
+                   "put the file itself there");
     }
     if (!fd.valid()) return ErrnoError("cannot be opened", errno);
     struct stat info{};
     if (::fstat(fd.get(), &info) < 0) return ErrnoError("cannot be read", errno);
     if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "is not a regular file");
     if (info.st_size > split_.options.max_file.count) {
-      return Error(Code::kInvalid, fmt::format("has {} bytes, the limit is {}", info.st_size,
-                                               split_.options.max_file.count));
+      return Error(Code::kInvalid,
+                   fmt::format("has {} bytes, the limit is {}", info.st_size,
+                               split_.options.max_file.count),
+                   "raise --max-file if you trust it");
     }
     const MutableByteSpan room = columns.Reserve(static_cast<std::size_t>(info.st_size));
     MUSTER_TRY(ReadWhole(fd.get(), room));
@@ -93,11 +96,30 @@ class ImageReader final : public RowReader {
   }
 
   Status Check(ByteSpan file) {
-    const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, split_.options.max_pixels));
+    const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
+    const std::uint64_t pixels = std::uint64_t{header.height} * header.width;
+    if (pixels > split_.options.max_pixels) {
+      return Error(Code::kInvalid,
+                   fmt::format("has {} × {} pixels, the limit is {}", header.width, header.height,
+                               split_.options.max_pixels),
+                   "raise --max-pixels if you trust it");
+    }
     if (!split_.options.decode_check) return Ok();
     const ImageShape shape{header.height, header.width, header.channels};
-    pixels_.resize(shape.bytes());
+    MUSTER_TRY(MakeRoom(shape));
     return DecodeImage(file, shape, pixels_);
+  }
+
+  Status MakeRoom(const ImageShape& shape) {
+    try {
+      pixels_.resize(shape.bytes());
+      return Ok();
+    } catch (const std::exception&) {  // bad_alloc, or more than a vector can hold
+      return Error(Code::kExhausted,
+                   fmt::format("needs {} bytes to decode, which this machine does not give",
+                               shape.bytes()),
+                   "lower --max-pixels, or take --check header");
+    }
   }
 
   const ImageSplit& split_;

@@ -13,6 +13,7 @@
 #include "data/pack/file_tree.h"
 #include "data/pack/idx_format.h"
 #include "data/testing/sample_data.h"
+#include "data/verify/verify.h"
 
 namespace muster::data {
 namespace {
@@ -229,6 +230,61 @@ TEST(PackImages, FindsDamagedPixelsOnlyWithTheDecodeCheck) {
   WriteFile(folder / "in/a/1.png", png);
   EXPECT_TRUE(PackFolder(folder / "in", folder / "lenient"));
   EXPECT_FALSE(PackFolder(folder / "in", folder / "strict", {}, {.decode_check = true}));
+}
+
+void PutBig(std::string& out, std::uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
+}
+
+void PutChunk(std::string& png, const std::string& type, const std::string& body) {
+  PutBig(png, static_cast<std::uint32_t>(body.size()));
+  const std::string summed = type + body;
+  png += summed;
+  PutBig(png, static_cast<std::uint32_t>(
+                  crc32_z(0, reinterpret_cast<const Bytef*>(summed.data()), summed.size())));
+}
+
+/// A black PNG of one bit a pixel: a quarter of a gigapixel in some 30 KB.
+std::string BlackPng(std::uint32_t height, std::uint32_t width) {
+  const std::string rows(std::size_t{height} * (1 + (width + 7) / 8), '\0');
+  uLongf size = compressBound(rows.size());
+  std::string packed(size, '\0');
+  MUSTER_CHECK(compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
+                         reinterpret_cast<const Bytef*>(rows.data()), rows.size(), 9) == Z_OK);
+  packed.resize(size);
+  std::string png = "\x89PNG\r\n\x1a\n";
+  std::string header;
+  PutBig(header, width);
+  PutBig(header, height);
+  PutChunk(png, "IHDR", header + std::string("\x01\0\0\0\0", 5));
+  PutChunk(png, "IDAT", packed);
+  PutChunk(png, "IEND", "");
+  return png;
+}
+
+TEST(PackImages, TakesLargerImagesThanUsualWhenAskedToWhateverTheCheck) {
+  const TempFolder folder;
+  WriteFile(folder / "in/a/1.png", BlackPng(1u << 14, (1u << 14) + 1));  // above kMaxPixels
+  const auto refused = PackFolder(folder / "in", folder / "set");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().hint(),
+            "raise --max-pixels if you trust it, or leave it out with --on-error skip");
+  const auto packed = PackFolder(folder / "in", folder / "set", {},
+                                 {.max_pixels = 1u << 29, .decode_check = true});
+  ASSERT_TRUE(packed) << packed.error().ToString();
+  const VerifyReport report = VerifySplit(FindSplits(folder / "set")->front());
+  EXPECT_EQ(report.damages, 0u) << report.first[0].ToString();
+}
+
+TEST(PackImages, RefusesAbsurdDimensionsWhateverTheLimit) {
+  std::string png = GreyPng(1);
+  png.replace(16, 8, std::string(8, '\x7f'));  // 2^62 pixels: more bytes than there are
+  const TempFolder folder;
+  WriteFile(folder / "in/a/1.png", png);
+  const auto packed = PackFolder(folder / "in", folder / "set", {},
+                                 {.max_pixels = kAnyPixels, .decode_check = true});
+  ASSERT_FALSE(packed);
+  EXPECT_EQ(packed.error().code(), Code::kExhausted);
 }
 
 TEST(PackImages, RefusesFoldersWithoutClassesOrImages) {

@@ -46,11 +46,11 @@ class Worker {
       if (read) continue;
       std::string name = reader_->NameOf(chunk, index);
       if (on_error_ == OnError::kStop) {
-        Error error =
-            Error(read.error().code(), name + " " + read.error().message(), read.error().hint());
-        batches_.Fail(
-            chunk.number,
-            std::move(error).Hint("repair or remove it, or leave it out with --on-error skip"));
+        const std::string& hint = read.error().hint();
+        batches_.Fail(chunk.number,
+                      Error(read.error().code(), name + " " + read.error().message(),
+                            (hint.empty() ? "repair or remove it" : hint) +
+                                ", or leave it out with --on-error skip"));
         return false;
       }
       batch.skipped.push_back({std::move(name), read.error().message()});

@@ -1,23 +1,19 @@
 #include "base/worker_pool.h"
 
-#include <fmt/format.h>
-#include <pthread.h>
-
 namespace muster {
 
-void NameThisThread(std::string_view name) {
-  ::pthread_setname_np(::pthread_self(), std::string(name.substr(0, 15)).c_str());
-}
-
-WorkerPool::WorkerPool(const WorkerPoolOptions& options) : tasks_(options.queued) {
-  MUSTER_CHECK(options.threads > 0);
-  for (std::size_t i = 0; i < options.threads; ++i) {
-    threads_.emplace_back(
-        [this, name = fmt::format("{}-{}", options.name, i)](const std::stop_token& stop) {
-          NameThisThread(name);
-          while (const auto task = tasks_.Pop()) (*task)(stop);
-        });
-  }
+Result<std::unique_ptr<WorkerPool>> WorkerPool::Start(const WorkerPoolOptions& options) {
+  if (options.threads == 0) return Error(Code::kInvalid, "a pool of 0 threads");
+  std::unique_ptr<WorkerPool> pool(new WorkerPool(options));
+  const auto work = [&tasks = pool->tasks_](std::size_t, const std::stop_token& stop) {
+    while (const auto task = tasks.Pop()) (*task)(stop);
+  };
+  const auto stop = [&tasks = pool->tasks_] { tasks.Abandon(); };
+  auto threads =
+      StartCrew({.name = options.name, .threads = options.threads, .body = work, .stop = stop});
+  if (!threads) return std::move(threads.error());
+  pool->threads_ = *std::move(threads);
+  return pool;
 }
 
 WorkerPool::~WorkerPool() {

@@ -7,20 +7,18 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/queue.h"
 #include "base/result.h"
+#include "base/thread.h"
 
 namespace muster {
-
-/// Names the calling thread for ps, top and debuggers; the kernel keeps 15 bytes.
-void NameThisThread(std::string_view name);
 
 struct WorkerPoolOptions {
   std::string name = "worker";  ///< threads are "name-0", "name-1", …
@@ -33,7 +31,8 @@ class WorkerPool {
   /// A long task looks at the token now and then.
   using Task = std::function<void(const std::stop_token& stop)>;
 
-  explicit WorkerPool(const WorkerPoolOptions& options);
+  /// Exhausted when the system gives no thread, Invalid above kMostThreads or at 0.
+  static Result<std::unique_ptr<WorkerPool>> Start(const WorkerPoolOptions& options);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
   ~WorkerPool();
@@ -44,6 +43,8 @@ class WorkerPool {
   void Finish();
 
  private:
+  explicit WorkerPool(const WorkerPoolOptions& options) : tasks_(options.queued) {}
+
   Queue<Task> tasks_;
   std::vector<std::jthread> threads_;
 };

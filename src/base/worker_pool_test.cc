@@ -14,7 +14,9 @@ namespace {
 
 TEST(WorkerPool, FinishesAllThatWasSubmitted) {
   std::atomic<int> sum = 0;
-  WorkerPool pool({.threads = 3, .queued = 2});
+  const auto made = WorkerPool::Start({.threads = 3, .queued = 2});
+  ASSERT_TRUE(made);
+  WorkerPool& pool = **made;
   for (int i = 1; i <= 100; ++i) {
     ASSERT_TRUE(pool.Submit([&sum, i](const std::stop_token&) { sum += i; }));
   }
@@ -27,7 +29,9 @@ TEST(WorkerPool, FinishesAllThatWasSubmitted) {
 TEST(WorkerPool, NamesItsThreads) {
   std::mutex mutex;
   std::set<std::string> names;
-  WorkerPool pool({.name = "decode", .threads = 1});
+  const auto made = WorkerPool::Start({.name = "decode", .threads = 1});
+  ASSERT_TRUE(made);
+  WorkerPool& pool = **made;
   ASSERT_TRUE(pool.Submit([&](const std::stop_token&) {
     std::array<char, 16> name{};
     ::pthread_getname_np(::pthread_self(), name.data(), name.size());
@@ -40,7 +44,9 @@ TEST(WorkerPool, NamesItsThreads) {
 
 TEST(WorkerPool, HoldsBackAProducerThatIsTooFast) {
   std::latch started(1), go(1);
-  WorkerPool pool({.threads = 1, .queued = 1});
+  const auto made = WorkerPool::Start({.threads = 1, .queued = 1});
+  ASSERT_TRUE(made);
+  WorkerPool& pool = **made;
   ASSERT_TRUE(pool.Submit([&](const std::stop_token&) {
     started.count_down();
     go.wait();
@@ -56,7 +62,9 @@ TEST(WorkerPool, StopsARunningTaskAndDropsTheWaitingOnes) {
   std::atomic<bool> ran = false;
   {
     std::latch started(1);
-    WorkerPool pool({.threads = 1, .queued = 4});
+    const auto made = WorkerPool::Start({.threads = 1, .queued = 4});
+    ASSERT_TRUE(made);
+    WorkerPool& pool = **made;
     ASSERT_TRUE(pool.Submit([&](const std::stop_token& stop) {
       started.count_down();
       std::latch stopped(1);

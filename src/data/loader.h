@@ -46,7 +46,7 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;  ///< stop after so many; 0: go on for ever
   /// Every image must have this height and width. All zero: those of row 0.
   ImageShape image;
-  unsigned threads = 1;   ///< decode threads; 0 decodes inside Next
+  unsigned threads = 1;   ///< decode threads, at most kMostThreads; 0 decodes inside Next
   Bytes memory = 64_MiB;  ///< hard cap on what is decoded ahead; at least one batch is
 };
 

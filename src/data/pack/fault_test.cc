@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/fault_files.h"
+#include "base/no_threads_test.h"
 #include "data/dataset.h"
 #include "data/pack/packer.h"
 #include "data/testing/sample_data.h"
@@ -70,6 +71,20 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenDisk,
                                          FaultPlan{.fault = Fault::kIoError},
                                          FaultPlan{.fault = Fault::kCrash},
                                          FaultPlan{.fault = Fault::kNoExchange}));
+
+TEST(PackFaults, SaysThatNoThreadCouldBeStartedAndLeavesNothing) {
+  const TempFolder folder;
+  WriteFile(folder / "idx/train-images-idx3-ubyte", IdxImages(20));
+  WriteFile(folder / "idx/train-labels-idx1-ubyte", IdxLabels(20));
+  auto input = OpenInput(folder / "idx", {});
+  const NoThreads limit;
+  const auto packed = Pack(PosixFiles(), *input, folder / "set", {.threads = 3, .durable = false});
+  ASSERT_FALSE(packed);
+  EXPECT_NE(packed.error().message().find("0 of 3 threads"), std::string::npos)
+      << packed.error().message();
+  EXPECT_FALSE(PosixFiles().Exists(folder / "set"));
+  EXPECT_FALSE(PosixFiles().Exists(folder / ".set.muster-part"));
+}
 
 }  // namespace
 }  // namespace muster::data

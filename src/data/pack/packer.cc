@@ -1,11 +1,9 @@
 #include "data/pack/packer.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
-
-#include <thread>
 
 #include "base/durable.h"
+#include "base/thread.h"
 #include "data/layout/hf_json.h"
 #include "data/pack/output_folder.h"
 #include "data/pack/split_writer.h"
@@ -21,8 +19,7 @@ class Worker {
   Worker(RowSource& source, BatchSequencer& batches, OnError on_error)
       : source_(source), batches_(batches), reader_(source.NewReader()), on_error_(on_error) {}
 
-  void Run(unsigned number) {
-    ::pthread_setname_np(::pthread_self(), fmt::format("muster-pack-{}", number).c_str());
+  void Run() {
     Chunk chunk;
     bool more = true;
     while (more) {
@@ -47,10 +44,9 @@ class Worker {
       std::string name = reader_->NameOf(chunk, index);
       if (on_error_ == OnError::kStop) {
         const std::string& hint = read.error().hint();
-        batches_.Fail(chunk.number,
-                      Error(read.error().code(), name + " " + read.error().message(),
-                            (hint.empty() ? "repair or remove it" : hint) +
-                                ", or leave it out with --on-error skip"));
+        batches_.Fail(chunk.number, Error(read.error().code(), name + " " + read.error().message(),
+                                          (hint.empty() ? "repair or remove it" : hint) +
+                                              ", or leave it out with --on-error skip"));
         return false;
       }
       batch.skipped.push_back({std::move(name), read.error().message()});
@@ -73,16 +69,20 @@ class Worker {
 /// The workers of one split; stopped and joined on the way out, whatever happened.
 class Crew {
  public:
-  Crew(RowSource& source, BatchSequencer& batches, const PackOptions& options) : batches_(batches) {
-    for (unsigned number = 0; number < options.threads; ++number) {
-      threads_.emplace_back([&source, &batches, on_error = options.on_error, number] {
-        Worker(source, batches, on_error).Run(number);
-      });
-    }
-  }
+  explicit Crew(BatchSequencer& batches) : batches_(batches) {}
   Crew(const Crew&) = delete;
   Crew& operator=(const Crew&) = delete;
   ~Crew() { batches_.Stop(); }
+
+  Status Start(RowSource& source, const PackOptions& options) {
+    threads_ = MUSTER_TRY(StartCrew(
+        {.name = "muster-pack",
+         .threads = options.threads,
+         .body = [&source, &batches = batches_, on_error = options.on_error](
+                     std::size_t, const auto&) { Worker(source, batches, on_error).Run(); },
+         .stop = [&batches = batches_] { batches.Stop(); }}));
+    return Ok();
+  }
 
  private:
   BatchSequencer& batches_;
@@ -125,7 +125,8 @@ class PackRun {
                         .shard_bytes = static_cast<std::uint64_t>(options_.shard_size.count),
                         .durable = options_.durable});
     BatchSequencer batches(options_.threads, static_cast<std::size_t>(options_.memory.count));
-    const Crew crew(source, batches, options_);
+    Crew crew(batches);
+    MUSTER_TRY(Within("pack", crew.Start(source, options_)));
     for (;;) {
       auto batch = MUSTER_TRY(batches.Next());
       if (!batch) break;

@@ -1,7 +1,6 @@
 #include "data/stream/decode_pool.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 namespace muster::data {
 namespace {
@@ -15,13 +14,23 @@ DecodePool::DecodePool(const BatchFiller& filler, const Options& options)
       options_(options),
       slots_(options.depth),
       head_(options.first_step),
-      next_step_(options.first_step) {
-  for (unsigned number = 0; number < options.threads; ++number) {
-    threads_.emplace_back([this, number] { Work(number); });
-  }
+      next_step_(options.first_step) {}
+
+Result<std::unique_ptr<DecodePool>> DecodePool::Start(const BatchFiller& filler,
+                                                      const Options& options) {
+  std::unique_ptr<DecodePool> pool(new DecodePool(filler, options));
+  auto threads = StartCrew({.name = "muster-data",
+                            .threads = options.threads,
+                            .body = [&pool = *pool](std::size_t, const auto&) { pool.Work(); },
+                            .stop = [&pool = *pool] { pool.Stop(); }});
+  if (!threads) return std::move(threads.error()).Within("decode");
+  pool->threads_ = *std::move(threads);
+  return pool;
 }
 
-DecodePool::~DecodePool() {
+DecodePool::~DecodePool() { Stop(); }
+
+void DecodePool::Stop() {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
@@ -60,8 +69,7 @@ Result<std::shared_ptr<const BatchStorage>> DecodePool::Take() {
   return batch;
 }
 
-void DecodePool::Work(unsigned number) {
-  ::pthread_setname_np(::pthread_self(), fmt::format("muster-data-{}", number).c_str());
+void DecodePool::Work() {
   while (const auto task = Claim()) {
     Finish(*task, filler_.Fill(*task->order, task->shard, *task->storage));
   }

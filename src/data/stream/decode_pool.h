@@ -4,7 +4,7 @@
 // when it is ready does. At most `depth` filled or half-filled batches exist besides those handed
 // out.
 //
-// One consumer thread calls Take; the destructor stops and joins.
+// One consumer thread calls Take; Start starts all threads or none, the destructor stops and joins.
 
 #include <cstdint>
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "base/mutex.h"
 #include "base/result.h"
+#include "base/thread.h"
 #include "data/stream/batch_filler.h"
 
 namespace muster::data {
@@ -26,7 +27,8 @@ class DecodePool {
     unsigned threads = 1;
     std::size_t depth = 1;
   };
-  DecodePool(const BatchFiller& filler, const Options& options);
+  static Result<std::unique_ptr<DecodePool>> Start(const BatchFiller& filler,
+                                                   const Options& options);
   ~DecodePool();
   DecodePool(const DecodePool&) = delete;
   DecodePool& operator=(const DecodePool&) = delete;
@@ -50,7 +52,9 @@ class DecodePool {
     std::shared_ptr<const Order> order;
   };
 
-  void Work(unsigned number);
+  DecodePool(const BatchFiller& filler, const Options& options);
+  void Stop();
+  void Work();
   /// Waits for work; nullopt: stop.
   std::optional<Task> Claim();
   void Begin(std::uint64_t step) MUSTER_REQUIRES(mutex_);

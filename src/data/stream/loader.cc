@@ -105,24 +105,28 @@ class ThreadedLoader final : public Loader {
     if (!pool_) {
       const auto cap =
           static_cast<std::size_t>(std::max<std::int64_t>(filler_.options().memory.count, 0));
-      pool_.emplace(filler_, DecodePool::Options{.first_step = step_,
-                                                 .end_step = EndStep(),
-                                                 .threads = filler_.options().threads,
-                                                 .depth = std::clamp<std::size_t>(
-                                                     cap / filler_.batch_bytes(), 1, kMaxDepth)});
+      pool_ = MUSTER_TRY(DecodePool::Start(
+          filler_, {.first_step = step_,
+                    .end_step = EndStep(),
+                    .threads = filler_.options().threads,
+                    .depth = std::clamp<std::size_t>(cap / filler_.batch_bytes(), 1, kMaxDepth)}));
     }
     return pool_->Take();
   }
 
   const BatchFiller filler_;
   std::uint64_t step_ = 0;  ///< the next to hand out
-  std::optional<DecodePool> pool_;
+  std::unique_ptr<DecodePool> pool_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::Create(std::shared_ptr<const Dataset> dataset,
                                                const LoaderOptions& options) {
+  if (options.threads > kMostThreads) {
+    return Error(Code::kInvalid,
+                 fmt::format("{} decode threads, at most {}", options.threads, kMostThreads));
+  }
   return std::unique_ptr<Loader>(std::make_unique<ThreadedLoader>(
       MUSTER_TRY(BatchFiller::Create(std::move(dataset), options))));
 }

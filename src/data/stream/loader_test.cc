@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/no_threads_test.h"
 #include "data/stream/step_plan.h"
 #include "data/testing/sample_data.h"
 
@@ -186,6 +187,27 @@ TEST_F(LoaderTest, ADamagedRowIsTheErrorOfItsStep) {
         << batch.error().message();
     EXPECT_FALSE(loader->Next());
   }
+}
+
+TEST_F(LoaderTest, SaysThatItsThreadsCannotBeStartedAndGoesOnWhenTheyCan) {
+  const auto loader = MakeLoader(set_, {.global_batch = 64, .threads = 2});
+  {
+    const NoThreads limit;
+    const auto batch = loader->Next();
+    ASSERT_FALSE(batch);
+    EXPECT_EQ(batch.error().code(), Code::kExhausted);
+    EXPECT_NE(batch.error().message().find("0 of 2 threads"), std::string::npos)
+        << batch.error().message();
+  }
+  const auto batch = loader->Next();
+  ASSERT_TRUE(batch) << batch.error().ToString();
+  EXPECT_EQ((*batch)->step(), 0u);
+}
+
+TEST_F(LoaderTest, TakesNoAbsurdNumberOfThreads) {
+  const auto loader = Loader::Create(set_, {.global_batch = 64, .threads = 100'000});
+  ASSERT_FALSE(loader);
+  EXPECT_EQ(loader.error().message(), "100000 decode threads, at most 1024");
 }
 
 struct SplitCase {

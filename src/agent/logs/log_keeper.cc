@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -12,10 +11,10 @@
 #include <cerrno>
 #include <future>
 #include <map>
-#include <thread>
 
 #include "agent/logs/log_file.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace muster::agent {
 namespace {
@@ -48,14 +47,21 @@ class LogKeeper::Impl {
   explicit Impl(const LogKeeperOptions& options, Fd wake)
       : options_(options), wake_(std::move(wake)) {}
 
-  void Begin() {
-    reader_ = std::thread([this] { Read(); });
-    std::promise<void> done;
-    writer_done_ = done.get_future();
-    writer_ = std::thread([this, done = std::move(done)]() mutable {
+  Status Begin() {
+    reader_ = MUSTER_TRY(StartThread("log-reader", [this](const auto&) { Read(); }));
+    // Shared, because a writer that hangs in the kernel is left to itself.
+    const auto done = std::make_shared<std::promise<void>>();
+    writer_done_ = done->get_future();
+    auto writer = StartThread("log-writer", [this, done](const auto&) {
       Write();
-      done.set_value();
+      done->set_value();
     });
+    if (!writer) {
+      EndReader(options_.clock->Now());
+      return std::move(writer.error());
+    }
+    writer_ = *std::move(writer);
+    return Ok();
   }
 
   Status Add(const LogId& id, Fd pipe) {
@@ -106,14 +112,7 @@ class LogKeeper::Impl {
 
   bool Stop(std::chrono::nanoseconds limit) {
     if (!reader_.joinable()) return true;
-    const Instant deadline = options_.clock->Now() + limit;
-    {
-      const MutexLock lock(mutex_);
-      stopping_ = true;
-      for (auto& [id, log] : logs_) log->deadline = std::min(log->deadline, deadline);
-      Wake();
-    }
-    reader_.join();
+    EndReader(options_.clock->Now() + limit);
     {
       const MutexLock lock(mutex_);
       reader_done_ = true;
@@ -129,6 +128,16 @@ class LogKeeper::Impl {
   }
 
  private:
+  void EndReader(Instant deadline) {
+    {
+      const MutexLock lock(mutex_);
+      stopping_ = true;
+      for (auto& [id, log] : logs_) log->deadline = std::min(log->deadline, deadline);
+      Wake();
+    }
+    reader_.join();
+  }
+
   void Wake() {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = ::write(wake_.get(), &one, sizeof(one));
@@ -136,7 +145,6 @@ class LogKeeper::Impl {
 
   // The reader thread.
   void Read() {
-    ::pthread_setname_np(::pthread_self(), "log-reader");
     std::vector<LogPointer> open;
     for (;;) {
       Instant next = kNever;
@@ -219,7 +227,6 @@ class LogKeeper::Impl {
   };
 
   void Write() {
-    ::pthread_setname_np(::pthread_self(), "log-writer");
     std::map<LogId, Output> outputs;
     for (;;) {
       bool last = false;
@@ -289,8 +296,8 @@ class LogKeeper::Impl {
   bool work_pending_ MUSTER_GUARDED_BY(mutex_) = false;
   bool stopping_ MUSTER_GUARDED_BY(mutex_) = false;
   bool reader_done_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::thread reader_;
-  std::thread writer_;
+  std::jthread reader_;
+  std::jthread writer_;
   std::future<void> writer_done_;
 };
 
@@ -301,7 +308,7 @@ Result<std::unique_ptr<LogKeeper>> LogKeeper::Start(const LogKeeperOptions& opti
     MUSTER_TRY(options.files->MakeDirectory(options.folder, 0700));
   }
   auto impl = std::make_unique<Impl>(options, std::move(wake));
-  impl->Begin();
+  MUSTER_TRY(Within("logs", impl->Begin()));
   return std::unique_ptr<LogKeeper>(new LogKeeper(std::move(impl)));
 }
 

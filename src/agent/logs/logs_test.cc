@@ -10,6 +10,7 @@
 #include "agent/logs/log_keeper.h"
 #include "agent/logs/stream_buffer.h"
 #include "agent/testing/full_disk.h"
+#include "base/no_threads_test.h"
 
 namespace muster::agent {
 namespace {
@@ -99,6 +100,18 @@ TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
   EXPECT_EQ(keeper->Tail(id), "kept");
   const auto text = PosixFiles().ReadAll(folder.path() + "/logs/rank-0/gen-1.stdout.log", 1_KiB);
   EXPECT_EQ(*text, "kept");
+}
+
+TEST(LogKeeper, SaysThatItsThreadsCannotBeStarted) {
+  const TemporaryFolder folder;
+  Console console({.quiet = true}, SystemClock());
+  const NoThreads limit;
+  const auto keeper = LogKeeper::Start({.files = &PosixFiles(),
+                                        .folder = folder.path() + "/logs",
+                                        .console = &console,
+                                        .clock = &SystemClock()});
+  ASSERT_FALSE(keeper);
+  EXPECT_EQ(keeper.error().code(), Code::kExhausted);
 }
 
 TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
 
@@ -39,7 +40,8 @@ std::string ToText(const std::vector<TensorDifference>& differences, bool equal)
   for (const TensorDifference& tensor : differences) {
     if (tensor.unequal == 0) continue;
     text += fmt::format("{:>12.4g}  {:>12}  {:>10}  {} ({}, {} elements)\n", tensor.max_abs,
-                        tensor.max_ulp, tensor.unequal, tensor.name, tensor.group, tensor.elements);
+                        tensor.max_ulp, tensor.unequal, PlainLine(tensor.name),
+                        PlainLine(tensor.group), tensor.elements);
   }
   return text;
 }
@@ -51,7 +53,7 @@ Result<int> Run(const Arguments& arguments, bool json) {
   const auto differences = MUSTER_TRY(checkpoint::Diff(a, b, scope));
   bool equal = true;
   for (const TensorDifference& tensor : differences) equal = equal && tensor.unequal == 0;
-  MUSTER_TRY(json ? PrintJson(ToJson(differences, equal)) : Print(ToText(differences, equal)));
+  MUSTER_TRY(json ? PrintJson(ToJson(differences, equal)) : PrintText(ToText(differences, equal)));
   return equal ? 0 : 1;
 }
 

@@ -56,7 +56,7 @@ Result<int> Run(const Arguments& arguments, bool json) {
   for (const Digested& digested : all)
     text += fmt::format("{}  step {}  {}\n", digested.digest, digested.step, digested.path);
   if (all.size() > 1) text += equal ? "bitwise equal\n" : "not equal\n";
-  MUSTER_TRY(Print(text));
+  MUSTER_TRY(PrintText(text));
   return equal ? 0 : 1;
 }
 

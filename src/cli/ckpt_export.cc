@@ -27,8 +27,8 @@ Result<int> Run(const Arguments& arguments, bool json) {
                           {"tensors", opened.manifest().index.entries.size()}}));
     return 0;
   }
-  fmt::print(stderr, "muster: wrote {} tensors of {} to {}\n",
-             opened.manifest().index.entries.size(), opened.path(), arguments.output);
+  Note(fmt::format("muster: wrote {} tensors of {} to {}\n", opened.manifest().index.entries.size(),
+                   opened.path(), arguments.output));
   return 0;
 }
 

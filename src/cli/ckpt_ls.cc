@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
 
@@ -32,12 +33,12 @@ Json Describe(const checkpoint::CheckpointInfo& info) {
 std::string Line(const Json& row) {
   if (row.contains("damage"))
     return fmt::format("{:>12}  damaged: {}\n", row["step"].get<std::uint64_t>(),
-                       row["damage"].get<std::string>());
+                       PlainLine(row["damage"].get<std::string>()));
   return fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", row["step"].get<std::uint64_t>(),
-                     row["created_utc"].get<std::string>(),
+                     PlainLine(row["created_utc"].get<std::string>()),
                      FormatBytes({row["bytes"].get<std::int64_t>()}),
                      row["ranks"].get<std::uint32_t>(), row["generation"].get<std::uint64_t>(),
-                     row["model"].get<std::string>());
+                     PlainLine(row["model"].get<std::string>()));
 }
 
 Result<int> Run(const std::string& path, bool json) {
@@ -50,13 +51,13 @@ Result<int> Run(const std::string& path, bool json) {
     return 0;
   }
   if (rows.empty()) {
-    fmt::print(stderr, "muster: {} holds no committed checkpoint\n", folder);
+    Note(fmt::format("muster: {} holds no committed checkpoint\n", folder));
     return 0;
   }
   std::string text = fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", "STEP", "CREATED",
                                  "SIZE", "RANKS", "GEN", "MODEL");
   for (const Json& row : rows) text += Line(row);
-  MUSTER_TRY(Print(text));
+  MUSTER_TRY(PrintText(text));
   return 0;
 }
 

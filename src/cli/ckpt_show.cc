@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
 
@@ -50,7 +51,7 @@ std::string Header(const std::string& path, const Manifest& manifest) {
     groups += fmt::format("{}{} ({})", groups.empty() ? "" : ", ", group.name, NameOf(group.dtype));
   std::string text = fmt::format("{}\n", path);
   const auto line = [&](std::string_view key, const std::string& value) {
-    text += fmt::format("  {:<15} {}\n", key, value);
+    text += fmt::format("  {:<15} {}\n", PlainLine(key), PlainLine(value));
   };
   line("model", manifest.model + " " + manifest.config_json);
   line("step", fmt::format("{} (generation {}, {} ranks)", manifest.step,
@@ -77,11 +78,11 @@ Result<int> Run(const std::string& path, bool json) {
   std::string text = Header(opened.path(), manifest);
   std::uint64_t elements = 0;
   for (const auto& entry : manifest.index.entries) {
-    text += fmt::format("  {:<48} [{}]\n", entry.name, fmt::join(entry.shape, ", "));
+    text += fmt::format("  {:<48} [{}]\n", PlainLine(entry.name), fmt::join(entry.shape, ", "));
     elements += entry.length;
   }
   text += fmt::format("{} tensors, {} parameters\n", manifest.index.entries.size(), elements);
-  MUSTER_TRY(Print(text));
+  MUSTER_TRY(PrintText(text));
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
 
@@ -23,11 +24,11 @@ Result<int> Run(const std::string& path, bool json) {
     return whole ? 0 : 1;
   }
   std::string text;
-  for (const std::string& damage : report.damage) text += damage + "\n";
+  for (const std::string& damage : report.damage) text += PlainLine(damage) + "\n";
   text += fmt::format("{}: {}, {} in {} files\n", opened.path(), whole ? "whole" : "damaged",
                       FormatBytes({static_cast<std::int64_t>(report.bytes)}),
                       opened.manifest().files.size());
-  MUSTER_TRY(Print(text));
+  MUSTER_TRY(PrintText(text));
   return whole ? 0 : 1;
 }
 

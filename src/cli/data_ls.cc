@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/verb.h"
 #include "data/layout/split_folder.h"
 
@@ -190,17 +191,19 @@ Json SplitJson(const data::SplitFolder& split) {
 std::string SplitText(const Json& split) {
   std::string text = fmt::format(
       "{:<12}{:>10} rows  {:>3} {}  {:>10}  {}  {}\n",
-      split["split"].get<std::string>().empty() ? "-" : split["split"].get<std::string>(),
+      split["split"].get<std::string>().empty() ? "-"
+                                                : PlainLine(split["split"].get<std::string>()),
       split["rows"].get<std::uint64_t>(), split["shards"].size(),
       split["shards"].size() == 1 ? "shard " : "shards",
       FormatBytes({split["bytes"].get<std::int64_t>()}), split["id"].get<std::string>(),
       split["checksums"].get<bool>() ? "checksums" : "no checksums");
   for (const auto& [name, type] : split["columns"].items()) {
-    text += fmt::format("  {}: {}\n", name, type.get<std::string>());
+    text += fmt::format("  {}: {}\n", PlainLine(name), PlainLine(type.get<std::string>()));
   }
   const auto names = split["label_names"].get<std::vector<std::string>>();
   if (!names.empty())
-    text += fmt::format("  {} classes: {}\n", names.size(), fmt::join(names, ", "));
+    text += fmt::format("  {} classes: {}\n", names.size(),
+                        PlainLine(fmt::to_string(fmt::join(names, ", "))));
   return text;
 }
 
@@ -233,7 +236,7 @@ Result<int> List(const Arguments& arguments, bool json) {
     MUSTER_TRY(Print(Dump({{"dataset", arguments.folder}, {key, range ? rows : splits}})));
     return 0;
   }
-  for (const Json& split : splits) MUSTER_TRY(Print(SplitText(split)));
+  for (const Json& split : splits) MUSTER_TRY(PrintText(SplitText(split)));
   return 0;
 }
 

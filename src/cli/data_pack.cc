@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/data_progress.h"
 #include "cli/verb.h"
 #include "data/pack/input.h"
@@ -105,15 +106,15 @@ Json ReportJson(const Arguments& arguments, const data::PackReport& report, doub
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) fmt::print(stderr, "note: {}\n", note);
+  for (const std::string& note : notes) Note(fmt::format("note: {}\n", PlainLine(note)));
 }
 
 void PrintSkipped(const data::PackReport& report) {
   for (const data::SkippedRow& row : report.first_skipped) {
-    fmt::print(stderr, "skipped: {} {}\n", row.name, row.reason);
+    Note(fmt::format("skipped: {} {}\n", PlainLine(row.name), PlainLine(row.reason)));
   }
   if (report.skipped > report.first_skipped.size()) {
-    fmt::print(stderr, "skipped: … and {} more\n", report.skipped - report.first_skipped.size());
+    Note(fmt::format("skipped: … and {} more\n", report.skipped - report.first_skipped.size()));
   }
 }
 
@@ -154,10 +155,10 @@ Result<int> Pack(const Arguments& arguments, bool json) {
   const double seconds =
       std::max(std::chrono::duration<double>(clock.Now() - started).count(), 1e-6);
   PrintSkipped(report);
-  MUSTER_TRY(Print(json ? ReportJson(arguments, report, seconds)
-                                  .dump(-1, ' ', false, Json::error_handler_t::replace) +
-                              "\n"
-                        : ReportText(arguments, report, seconds)));
+  MUSTER_TRY(json ? Print(ReportJson(arguments, report, seconds)
+                              .dump(-1, ' ', false, Json::error_handler_t::replace) +
+                          "\n")
+                  : PrintText(ReportText(arguments, report, seconds)));
   return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "cli/data_progress.h"
 #include "cli/verb.h"
 #include "data/verify/verify.h"
@@ -44,10 +45,10 @@ std::string_view Scope(const VerifyReport& report) {
 std::string ReportText(const VerifyReport& report) {
   std::string text = fmt::format(
       "{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
-      report.split.empty() ? "-" : report.split, report.rows, report.shards, report.batches,
-      FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report),
+      report.split.empty() ? "-" : PlainLine(report.split), report.rows, report.shards,
+      report.batches, FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report),
       report.damages == 0 ? "ok" : fmt::format("{} DAMAGED", report.damages));
-  for (const Damage& damage : report.first) text += "  " + damage.ToString() + "\n";
+  for (const Damage& damage : report.first) text += "  " + PlainLine(damage.ToString()) + "\n";
   if (report.damages > report.first.size()) {
     text += fmt::format("  … and {} more\n", report.damages - report.first.size());
   }
@@ -101,12 +102,12 @@ Result<int> Verify(const Arguments& arguments, bool json) {
                          {"ok", damages == 0},
                          {"damages", damages},
                          {"splits", splits}};
-  MUSTER_TRY(
-      Print(json ? document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n" : text));
+  MUSTER_TRY(json ? Print(document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n")
+                  : PrintText(text));
   if (damages == 0) return 0;
-  fmt::print(stderr, "muster: {} is damaged in {} {}; nothing was changed\n", arguments.folder,
-             damages, damages == 1 ? "place" : "places");
-  fmt::print(stderr, "  pack it again with --replace, or copy the named files again\n");
+  Note(fmt::format("muster: {} is damaged in {} {}; nothing was changed\n", arguments.folder,
+                   damages, damages == 1 ? "place" : "places"));
+  Note("  pack it again with --replace, or copy the named files again\n");
   return TraitsOf(Code::kDataLoss).exit_code;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 Result<int> Explain(const std::string& path, bool json) {
   const spec::ParsedJob parsed = MUSTER_TRY(spec::ReadJob(PosixFiles(), path));
-  MUSTER_TRY(Print(json ? spec::PrintJobJson(parsed.job) : spec::PrintJobYaml(parsed)));
+  MUSTER_TRY(json ? Print(spec::PrintJobJson(parsed.job)) : PrintText(spec::PrintJobYaml(parsed)));
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/verb.h"
 #include "spec/near_miss.h"
 
@@ -34,6 +35,13 @@ std::string ProgramPath() {
   return n > 0 ? std::string(path.data(), static_cast<std::size_t>(n)) : std::string("muster");
 }
 
+/// Lines stay, a return must not rewrite what was printed before it.
+std::string ForTerminal(std::string_view text) {
+  std::string lines(text);
+  std::ranges::replace(lines, '\r', ' ');
+  return PlainText(lines);
+}
+
 void PrintError(const Error& error, bool json) {
   if (json) {
     const nlohmann::json document = {{"error",
@@ -45,8 +53,8 @@ void PrintError(const Error& error, bool json) {
         document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     [[maybe_unused]] const Status printed = Print(text);
   }
-  fmt::print(stderr, "muster: {}\n", error.message());
-  if (!error.hint().empty()) fmt::print(stderr, "  {}\n", error.hint());
+  Note(fmt::format("muster: {}\n", error.message()));
+  if (!error.hint().empty()) Note(fmt::format("  {}\n", error.hint()));
 }
 
 /// `muster help a b` is `muster a b --help`.
@@ -131,6 +139,13 @@ Status Print(std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(n));
   }
   return Ok();
+}
+
+Status PrintText(std::string_view text) { return Print(ForTerminal(text)); }
+
+void Note(std::string_view text) {
+  const std::string plain = ForTerminal(text);
+  std::fwrite(plain.data(), 1, plain.size(), stderr);
 }
 
 int Main(int argc, char** argv) {

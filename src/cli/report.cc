@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/durable.h"
+#include "base/text.h"
 #include "cli/verb.h"
 #include "profile/report/page/report_page.h"
 #include "profile/report/report_json.h"
@@ -27,7 +28,7 @@ Result<int> Report(const ReportFlags& flags, bool json) {
     const std::string page = profile::ReportPage(report);
     // Logs and configuration are in it, so it is as private as they are.
     MUSTER_TRY(Within("write the report", WriteDurably(PosixFiles(), output, AsBytes(page), 0600)));
-    fmt::print(stderr, "{}\nwrote {}\n", profile::Verdict(report), output);
+    Note(fmt::format("{}\nwrote {}\n", PlainLine(profile::Verdict(report)), output));
   }
   if (json) MUSTER_TRY(Print(profile::ReportJson(report)));
   return 0;

@@ -20,10 +20,7 @@ Result<int> Run(const RunFlags& flags, const Invocation& invocation) {
   options.version = MUSTER_VERSION;
   options.json = invocation.json;
   if (const auto keys = NotActedOn(job); !keys.empty()) {
-    std::fputs(
-        fmt::format("muster: kept in the job, but not acted on yet: {}\n", fmt::join(keys, ", "))
-            .c_str(),
-        stderr);
+    Note(fmt::format("muster: kept in the job, but not acted on yet: {}\n", fmt::join(keys, ", ")));
   }
   const agent::RunOutcome outcome = MUSTER_TRY(agent::RunJob(options));
   if (invocation.json) MUSTER_TRY(Print(outcome.result_json));

@@ -34,8 +34,14 @@ struct Invocation {
 CLI::App* AddSubcommand(CLI::App& parent, std::string_view name, std::string_view summary,
                         Invocation& invocation);
 
-/// Writes to stdout, whole; a closed pipe ends quietly, another failure is an error.
+/// Writes data to stdout as it is, whole: JSON. A closed pipe ends quietly, another failure is an
+/// error.
 Status Print(std::string_view text);
+/// Writes lines for people to stdout, as Print does, but nothing that drives a terminal: names and
+/// messages come from files. A value that must not break its line goes through PlainLine before.
+Status PrintText(std::string_view text);
+/// The same to stderr: notes and errors.
+void Note(std::string_view text);
 
 /// Parses, runs, reports; returns the exit code. `argv` as main() gets it.
 int Main(int argc, char** argv);

@@ -11,6 +11,8 @@
 #include <limits>
 #include <memory>
 
+#include "base/text.h"
+
 namespace muster::data {
 namespace {
 
@@ -122,33 +124,7 @@ Result<Fd> OpenRoot(const std::string& root) {
   return fd;
 }
 
-/// Bytes of a sequence that `lead` begins; 0 when it begins none.
-std::size_t SequenceLength(unsigned char lead) {
-  if (lead < 0x80) return 1;
-  if (lead >= 0xc2 && lead <= 0xdf) return 2;
-  if (lead >= 0xe0 && lead <= 0xef) return 3;
-  if (lead >= 0xf0 && lead <= 0xf4) return 4;
-  return 0;
-}
-
 }  // namespace
-
-bool IsUtf8(std::string_view text) {
-  for (std::size_t at = 0; at < text.size();) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-    const std::size_t length = SequenceLength(byte(0));
-    if (length == 0 || length > text.size() - at) return false;
-    for (std::size_t i = 1; i < length; ++i) {
-      if ((byte(i) & 0xc0) != 0x80) return false;
-    }
-    const bool overlong =
-        (byte(0) == 0xe0 && byte(1) < 0xa0) || (byte(0) == 0xf0 && byte(1) < 0x90);
-    const bool surrogate = byte(0) == 0xed && byte(1) > 0x9f;
-    if (overlong || surrogate || (byte(0) == 0xf4 && byte(1) > 0x8f)) return false;
-    at += length;
-  }
-  return true;
-}
 
 std::string FileTree::PathOf(const File& file) const {
   const std::string& folder = folders[file.folder].path;

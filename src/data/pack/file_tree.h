@@ -42,6 +42,4 @@ Result<FileTree> WalkImages(const std::string& root);
 /// Opens a folder of the tree, level by level, following no link below the root.
 Result<Fd> OpenFolder(const FileTree& tree, std::uint32_t folder);
 
-bool IsUtf8(std::string_view text);
-
 }  // namespace muster::data

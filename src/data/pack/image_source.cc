@@ -73,10 +73,10 @@ class ImageReader final : public RowReader {
     if (::fstat(fd.get(), &info) < 0) return ErrnoError("cannot be read", errno);
     if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "is not a regular file");
     if (info.st_size > split_.options.max_file.count) {
-      return Error(Code::kInvalid,
-                   fmt::format("has {} bytes, the limit is {}", info.st_size,
-                               split_.options.max_file.count),
-                   "raise --max-file if you trust it");
+      return Error(
+          Code::kInvalid,
+          fmt::format("has {} bytes, the limit is {}", info.st_size, split_.options.max_file.count),
+          "raise --max-file if you trust it");
     }
     const MutableByteSpan room = columns.Reserve(static_cast<std::size_t>(info.st_size));
     MUSTER_TRY(ReadWhole(fd.get(), room));
@@ -115,10 +115,10 @@ class ImageReader final : public RowReader {
       pixels_.resize(shape.bytes());
       return Ok();
     } catch (const std::exception&) {  // bad_alloc, or more than a vector can hold
-      return Error(Code::kExhausted,
-                   fmt::format("needs {} bytes to decode, which this machine does not give",
-                               shape.bytes()),
-                   "lower --max-pixels, or take --check header");
+      return Error(
+          Code::kExhausted,
+          fmt::format("needs {} bytes to decode, which this machine does not give", shape.bytes()),
+          "lower --max-pixels, or take --check header");
     }
   }
 

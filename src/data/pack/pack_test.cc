@@ -269,8 +269,8 @@ TEST(PackImages, TakesLargerImagesThanUsualWhenAskedToWhateverTheCheck) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().hint(),
             "raise --max-pixels if you trust it, or leave it out with --on-error skip");
-  const auto packed = PackFolder(folder / "in", folder / "set", {},
-                                 {.max_pixels = 1u << 29, .decode_check = true});
+  const auto packed =
+      PackFolder(folder / "in", folder / "set", {}, {.max_pixels = 1u << 29, .decode_check = true});
   ASSERT_TRUE(packed) << packed.error().ToString();
   const VerifyReport report = VerifySplit(FindSplits(folder / "set")->front());
   EXPECT_EQ(report.damages, 0u) << report.first[0].ToString();
@@ -297,14 +297,6 @@ TEST(PackImages, RefusesFoldersWithoutClassesOrImages) {
             "no images below " + (folder / "none"));
   EXPECT_FALSE(PackFolder(folder / "absent", folder / "set"));
   EXPECT_FALSE(PackFolder(folder / "flat/1.png", folder / "set"));
-}
-
-TEST(IsUtf8, TellsTextFromBytes) {
-  EXPECT_TRUE(IsUtf8("Grüße 🎈"));
-  for (const std::string_view bad :
-       {"\xff", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82"}) {
-    EXPECT_FALSE(IsUtf8(bad));
-  }
 }
 
 TEST(IdxHeader, BoundsItsDimensions) {

@@ -16,7 +16,7 @@ struct GenerationFacts {
   std::optional<std::int64_t> workers_ns;  ///< when the last of its workers was started
   std::optional<std::int64_t> paused_ns;
   std::optional<std::int64_t> stopped_ns;
-  std::optional<std::int64_t> died_ns;  ///< of the fault that ended it
+  std::optional<std::int64_t> died_ns;             ///< of the fault that ended it
   std::map<std::uint32_t, std::size_t> first_row;  ///< by rank, into its rows
   std::map<std::uint32_t, std::string> exits;      ///< by rank
 };

@@ -14,9 +14,7 @@ constexpr std::size_t kMostFaults = 10;
 void AddLine(std::string& out, std::string_view label, std::string_view text) {
   if (text.empty()) return;
   // Names come from files: nothing of them may drive the terminal or break the line.
-  std::string plain = PlainText(text);
-  for (char& c : plain) c = c == '\n' || c == '\t' ? ' ' : c;
-  out += fmt::format("  {:<12}{}\n", label, plain);
+  out += fmt::format("  {:<12}{}\n", label, PlainLine(text));
 }
 
 std::string LostInWords(const LostSeconds& lost) {
@@ -41,7 +39,7 @@ void AddFaults(const RunReport& report, std::string& out) {
 }  // namespace
 
 std::string SummaryText(const RunReport& report) {
-  std::string out = PlainText(Verdict(report)) + "\n";
+  std::string out = PlainLine(Verdict(report)) + "\n";
   AddLine(out, "run", fmt::format("{} {}", report.facts.name, report.facts.id));
   AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Plural(report.facts.ranks, "rank")));
   AddLine(out, "began", report.facts.created_utc);

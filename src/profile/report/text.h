@@ -1,19 +1,14 @@
 #pragma once
-// Text that came from outside, made fit to show: valid UTF-8, bounded, without control characters
-// or terminal sequences, escaped for HTML. Numbers and times in words for people. Pure.
+// Text for people: escaped for HTML; numbers and times in words. What makes text from outside fit
+// to show is base/text.h. Pure.
 
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace muster::profile {
-
-/// Valid UTF-8 (bad bytes become U+FFFD) of at most `most` bytes; "…" stands for what was cut.
-std::string CutText(std::string_view text, std::size_t most);
-
-/// Without ANSI sequences; other control characters but newline and tab become U+FFFD; "\r\n" is
-/// a newline and a lone "\r" starts the line anew, as on a terminal.
-std::string PlainText(std::string_view text);
 
 /// For HTML text and quoted attributes.
 std::string EscapeHtml(std::string_view text);

@@ -5,23 +5,6 @@
 namespace muster::profile {
 namespace {
 
-TEST(CutText, KeepsWholeCharactersAndMarksTheCut) {
-  EXPECT_EQ(CutText("abc", 3), "abc");
-  EXPECT_EQ(CutText("abcd", 3), "abc…");
-  EXPECT_EQ(CutText("aé", 2), "a…");
-  EXPECT_EQ(CutText("a\xC3(\xFF", 100), "a\uFFFD(\uFFFD");
-}
-
-TEST(PlainText, TakesTerminalSequencesAndControlsOut) {
-  EXPECT_EQ(PlainText("\x1b[31mred\x1b[0m"), "red");
-  EXPECT_EQ(PlainText("\x1b]0;title\x07x"), "x");
-  EXPECT_EQ(PlainText("\x1b]8;;http://x\x1b\\link"), "link");
-  EXPECT_EQ(PlainText("a\r\nb\nprogress 1\rdone"), "a\nb\ndone");
-  EXPECT_EQ(PlainText(std::string_view("a\0b\x7f", 4)), "a\uFFFDb\uFFFD");
-  EXPECT_EQ(PlainText("\x1b"), "\uFFFD");
-  EXPECT_EQ(PlainText("\x1b["), "");
-}
-
 TEST(EscapeHtml, LeavesNothingThatCouldBeMarkup) {
   EXPECT_EQ(EscapeHtml(R"(<a href="x" id='y'>&)"),
             "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;");

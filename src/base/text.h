@@ -1,0 +1,25 @@
+#pragma once
+// Text that came from outside, made fit to show: valid UTF-8 (RFC 3629), bounded, without control
+// characters or terminal sequences. Whatever prints the content of files or the words of other
+// programs for people passes it through here. Pure.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+bool IsUtf8(std::string_view text);
+
+/// Valid UTF-8 (bad bytes become U+FFFD) of at most `most` bytes; "…" stands for what was cut.
+std::string CutText(std::string_view text, std::size_t most);
+
+/// Without ANSI sequences; other control characters but newline and tab become U+FFFD, those
+/// between U+0080 and U+009F too; "\r\n" is a newline and a lone "\r" starts the line anew, as on a
+/// terminal.
+std::string PlainText(std::string_view text);
+
+/// The same on one line: newlines, returns and tabs become spaces.
+std::string PlainLine(std::string_view text);
+
+}  // namespace muster

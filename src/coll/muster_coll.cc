@@ -150,15 +150,16 @@ muster_coll_status muster_coll_open(const muster_coll_options* options, muster_c
 void muster_coll_close(muster_coll_group* group) {
   const std::unique_ptr<muster_coll_group> owned(group);
   if (group == nullptr) return;
-  for (const PrivateMemory& memory : group->allocations) ::munmap(memory.address, memory.bytes);
   if (group->owner != ::getpid()) {
     // A forked child's copy: the thread and the rank's place are the parent's.
     Progress::Abandon(std::move(group->progress));
-    return;
+  } else {
+    // First, so that a call still in flight gives up instead of waiting for its time-out.
+    group->core->Leave();
+    group->progress.reset();
   }
-  // First, so that a call still in flight gives up instead of waiting for its time-out.
-  group->core->Leave();
-  group->progress.reset();
+  // Last: until it was joined, the thread read and wrote what was started and not waited for.
+  for (const PrivateMemory& memory : group->allocations) ::munmap(memory.address, memory.bytes);
 }
 
 void* muster_coll_alloc(muster_coll_group* group, size_t bytes) {

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "coll/ranks_test.h"
@@ -347,6 +348,39 @@ TEST(Arguments, AreCheckedBeforeAnythingIsSent) {
   EXPECT_TRUE(group->Alloc(4000));
   EXPECT_EQ(group->Alloc(4000).error().code(), Code::kExhausted);
   EXPECT_EQ(group->Sequence(), 0u);
+}
+
+TEST(Close, WaitsForWhatWasStartedBeforeItGivesTheMemoryBack) {
+  const pid_t pid = Spawn([] {
+    auto group = Group::Open({.world = 1});  // without an arena: its memory is the group's own
+    if (!group) return 1;
+    auto memory = group->Alloc(64 << 20);
+    if (!memory) return 2;
+    const std::span<float> values(reinterpret_cast<float*>(memory->data()), memory->size() / 4);
+    for (int i = 0; i < 8; ++i) {
+      if (!group->Start(values, "left in flight")) return 3;
+    }
+    return 0;  // the group goes before the process does
+  });
+  EXPECT_EQ(Reap(pid), 0);
+}
+
+TEST(Close, InAForkedChildLeavesTheParentsMemoryAlone) {
+  auto group = Group::Open({.world = 1});
+  ASSERT_TRUE(group);
+  const auto memory = group->Alloc(1 << 20);
+  ASSERT_TRUE(memory);
+  const std::span<float> values(reinterpret_cast<float*>(memory->data()), memory->size() / 4);
+  std::ranges::fill(values, 2.0f);
+  const auto started = group->Start(values, "grads");
+  ASSERT_TRUE(started);
+  const pid_t pid = Spawn([&] {
+    const Group inherited = *std::move(group);
+    return 0;
+  });
+  EXPECT_EQ(Reap(pid), 0);
+  ASSERT_TRUE(group->Wait(*started));
+  EXPECT_EQ(values[values.size() - 1], 2.0f);
 }
 
 }  // namespace

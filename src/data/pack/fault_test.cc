@@ -2,9 +2,12 @@
 // replaces a dataset: what was there stays there, whole, until the new one is.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "base/fault_files.h"
 #include "base/no_threads_test.h"
 #include "data/dataset.h"
+#include "data/pack/output_folder.h"
 #include "data/pack/packer.h"
 #include "data/testing/sample_data.h"
 #include "data/verify/verify.h"
@@ -71,6 +74,74 @@ INSTANTIATE_TEST_SUITE_P(All, BrokenDisk,
                                          FaultPlan{.fault = Fault::kIoError},
                                          FaultPlan{.fault = Fault::kCrash},
                                          FaultPlan{.fault = Fault::kNoExchange}));
+
+/// The machine's files, with another process that acts at the worst moment.
+class Meddled final : public FileSystem {
+ public:
+  Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
+                                               const CreateOptions& options) override {
+    return PosixFiles().Create(path, options);
+  }
+  Result<std::string> ReadAll(const std::string& path, Bytes limit) override {
+    return PosixFiles().ReadAll(path, limit);
+  }
+  Status MakeDirectory(const std::string& path, unsigned mode) override {
+    MUSTER_TRY(PosixFiles().MakeDirectory(path, mode));
+    if (after_making) after_making(path);
+    return Ok();
+  }
+  Status Rename(const std::string& from, const std::string& to) override {
+    return PosixFiles().Rename(from, to);
+  }
+  Status Exchange(const std::string& a, const std::string& b) override {
+    MUSTER_TRY(PosixFiles().Exchange(a, b));
+    if (after_exchange) after_exchange();
+    return Ok();
+  }
+  Status SyncDirectory(const std::string& path) override {
+    return PosixFiles().SyncDirectory(path);
+  }
+  Status RemoveAll(const std::string& path) override { return PosixFiles().RemoveAll(path); }
+  Result<std::vector<std::string>> List(const std::string& path) override {
+    return PosixFiles().List(path);
+  }
+  bool Exists(const std::string& path) override { return PosixFiles().Exists(path); }
+
+  std::function<void(const std::string&)> after_making;
+  std::function<void()> after_exchange;
+};
+
+TEST(OutputFolder, LeavesAloneWhatAnotherPackMadeOfItsFolder) {
+  const TempFolder folder;
+  Meddled files;
+  std::unique_ptr<OutputFolder> other;
+  files.after_making = [&](const std::string& path) {
+    other = *OutputFolder::Begin(PosixFiles(), folder / "set", {});  // takes ours for a leftover
+    WriteFile(path + "/theirs", "theirs");
+  };
+  const auto ours = OutputFolder::Begin(files, folder / "set", {});
+  ASSERT_FALSE(ours);
+  EXPECT_EQ(ours.error().code(), Code::kConflict);
+  EXPECT_EQ(ReadFile(folder / ".set.muster-part/theirs"), "theirs");
+  EXPECT_TRUE(other->Commit());
+}
+
+TEST(OutputFolder, KeepsItsHiddenNameUntilTheOldSetIsGone) {
+  for (const bool durable : {true, false}) {
+    const TempFolder folder;
+    PackSample(folder, kOldRows);
+    Meddled files;
+    Code met = Code::kBug;
+    files.after_exchange = [&] {
+      const auto other = OutputFolder::Begin(PosixFiles(), folder / "set", {.replace = true});
+      if (!other) met = other.error().code();
+    };
+    auto input = OpenInput(folder / "idx", {});
+    ASSERT_TRUE(Pack(files, *input, folder / "set", {.replace = true, .durable = durable}));
+    EXPECT_EQ(met, Code::kConflict) << durable;
+    EXPECT_FALSE(PosixFiles().Exists(folder / ".set.muster-part"));
+  }
+}
 
 TEST(PackFaults, SaysThatNoThreadCouldBeStartedAndLeavesNothing) {
   const TempFolder folder;

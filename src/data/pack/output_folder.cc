@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cerrno>
@@ -28,13 +29,25 @@ Status MakeParents(FileSystem& files, const std::string& path) {
   return files.MakeDirectory(parent, 0755);
 }
 
+Error Busy(const std::string& folder) {
+  return Error(Code::kConflict, fmt::format("another pack is writing {}", folder),
+               "wait for it, or choose another output folder");
+}
+
+/// Whether the open folder is the one that has this name now.
+bool Holds(const Fd& fd, const std::string& folder) {
+  struct stat open{};
+  struct stat named{};
+  return ::fstat(fd.get(), &open) == 0 && ::lstat(folder.c_str(), &named) == 0 &&
+         open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+}
+
 Result<Fd> Lock(const std::string& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return ErrnoError("open " + folder, errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
   if (errno != EWOULDBLOCK) return ErrnoError("lock " + folder, errno);
-  return Error(Code::kConflict, fmt::format("another pack is writing {}", folder),
-               "wait for it, or choose another output folder");
+  return Busy(folder);
 }
 
 }  // namespace
@@ -83,13 +96,23 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
     MUSTER_TRY(files.RemoveAll(folder->building_));
   }
   MUSTER_TRY(files.MakeDirectory(folder->building_, 0755));
-  folder->owned_ = true;
+  // Between the two calls another pack may take the new folder for one that was left behind. It is
+  // ours to remove only when what we locked still has the name.
   folder->lock_ = MUSTER_TRY(Lock(folder->building_));
+  if (!Holds(folder->lock_, folder->building_)) return Busy(folder->building_);
+  folder->owned_ = true;
   return folder;
 }
 
 Status OutputFolder::Commit() {
   MUSTER_TRY(CheckPlace());
+  // After an exchange the old set has the hidden name. Locked, no other pack takes it for one that
+  // was left behind and builds at that name while we still remove it.
+  if (files_.Exists(place_)) {
+    auto old = Lock(place_);
+    if (!old && old.error().code() == Code::kConflict) return std::move(old.error());
+    if (old) old_lock_ = *std::move(old);
+  }
   if (!options_.durable) return Swap();
   MUSTER_TRY(files_.SyncDirectory(building_));
   MUSTER_TRY(options_.replace ? CommitReplace(files_, building_, place_)

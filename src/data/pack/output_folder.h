@@ -39,7 +39,8 @@ class OutputFolder {
   std::string building_;
   Options options_;
   Fd lock_;
-  bool owned_ = false;
+  Fd old_lock_;         ///< of what stands at the place while it is exchanged
+  bool owned_ = false;  ///< the hidden folder is ours to remove
 };
 
 }  // namespace muster::data

@@ -14,7 +14,8 @@ namespace {
 
 using namespace muster::profile;
 
-/// Each line is a record of the kind that its first letter names: e, s, v; r and j are whole files.
+/// Each line is a record of the kind that its first letter names: e, s, v; r, x and j are whole
+/// files.
 RunRecords Parse(std::string_view text) {
   RunRecords run;
   run.facts = {.name = "<script>fuzz", .created_ns = 1000, .ranks = 2};
@@ -31,6 +32,8 @@ RunRecords Parse(std::string_view text) {
       if (auto step = ReadStep(body)) run.steps[line[0] == 's' ? 0 : 1].push_back(*step);
     } else if (line[0] == 'v') {
       if (auto eval = ReadEval(body)) run.evals.push_back(*eval);
+    } else if (line[0] == 'x') {
+      if (auto note = ReadFault(body)) run.fault_notes.push_back(*note);
     } else if (line[0] == 'r') {
       run.result = ReadRunResult(body);
     } else if (line[0] == 'f') {

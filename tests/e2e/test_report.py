@@ -76,3 +76,22 @@ def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
         assert done.code == 3
         assert done.json()["error"]["code"] == "not_found"
         assert "run.json" in done.err
+
+
+def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):
+    """Their clocks and records are the same; the run polls heartbeats, so 50 ms and a tenth are granted."""
+    run = start("muster-train", "--steps", 300, "--step-ms", 4, "--every", 50)
+    run.wait_step(90)
+    run.kill(1)
+    run.wait_step(60, generation=2)  # amid the replay: the next fault cuts it short
+    run.kill(0, generation=2)
+    assert run.end() == 0, run.err
+    assert run.result()["restarts"] == 2
+    report = muster("report", run.folder, "--json").json()
+    lost = run.result()["lost"]
+    for stage in ("detect_s", "stop_s", "start_s", "replay_s"):
+        assert abs(report["lost"][stage] - lost[stage]) <= 0.05 + 0.1 * lost[stage], (stage, report["lost"], lost)
+    assert report["lost"]["replay_s"] > 0
+    assert not [note for note in report["notes"] if "lost to faults" in note]
+    assert [fault["what"] for fault in report["faults"]] == ["killed by SIGKILL"] * 2
+    assert all(fault["decision"] for fault in report["faults"])

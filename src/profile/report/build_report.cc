@@ -17,6 +17,19 @@ double Since(const RunRecords& run, std::int64_t time_ns) {
   return static_cast<double>(time_ns - run.facts.created_ns) / 1e9;
 }
 
+/// What muster run noted when it struck.
+void AddFaultNotes(const std::vector<FaultNote>& notes, std::vector<FaultReport>& faults) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, const FaultNote*> found;
+  for (const FaultNote& note : notes) found.emplace(std::pair(note.generation, note.rank), &note);
+  for (FaultReport& fault : faults) {
+    const auto note = found.find({fault.generation, fault.rank});
+    if (note == found.end()) continue;
+    fault.what = note->second->cause;
+    fault.exception = note->second->exception;
+    fault.decision = note->second->decision;
+  }
+}
+
 RunState StateOf(const RunRecords& run) {
   if (run.result)
     return run.result->state == "SUCCEEDED" ? RunState::kSucceeded : RunState::kFailed;
@@ -201,6 +214,7 @@ RunReport BuildReport(RunRecords records) {
   report.notes = std::move(records.notes);
   AddEvents(records, report);
   report.faults = MeasureFaults(records);
+  AddFaultNotes(records.fault_notes, report.faults);
   if (report.faults.size() == kMostFaults) {
     report.notes.push_back(fmt::format(
         "only the first {} faults are listed and counted in the time lost", kMostFaults));

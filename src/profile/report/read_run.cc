@@ -12,8 +12,10 @@ namespace muster::profile {
 namespace {
 
 constexpr Bytes kSmallFile = 1_MiB;
-constexpr Bytes kTail = 8_KiB;
+constexpr Bytes kFaultFile = 4_MiB;  // two tails of 64 KiB, escaped, and a line a rank
+constexpr Bytes kTail{kMaxTail};
 constexpr std::size_t kMostTails = 8;
+constexpr std::size_t kMostFaultNotes = 200;
 
 using Notes = std::vector<std::string>;
 
@@ -70,6 +72,36 @@ void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run)
   }
 }
 
+/// The records of the faults that the events tell of. A run that broke off may lack the last one.
+void ReadFaultNotes(const RunFiles& files, RunRecords& run) {
+  std::set<std::uint64_t> seen;
+  for (const EventRecord& event : run.events) {
+    if (run.fault_notes.size() >= kMostFaultNotes) return;
+    if (event.event != "fault" || !event.generation) continue;
+    if (!seen.insert(*event.generation).second) continue;
+    const std::string path = fmt::format("fault-{}.json", *event.generation);
+    const auto text = files.ReadWhole(path, kFaultFile);
+    if (!text) {
+      if (text.error().code() != Code::kNotFound) run.notes.push_back(text.error().message());
+      continue;
+    }
+    if (auto note = ReadFault(*text)) {
+      run.fault_notes.push_back(*std::move(note));
+    } else {
+      run.notes.push_back(path + " is not a muster-fault/1 document");
+    }
+  }
+}
+
+/// What the record of a fault kept of a log that is gone.
+std::string KeptTail(const RunRecords& run, const EventRecord& fault, std::string_view stream) {
+  for (const FaultNote& note : run.fault_notes) {
+    if (note.generation != *fault.generation || note.rank != *fault.rank) continue;
+    return stream == "stderr" ? note.err_tail : note.out_tail;
+  }
+  return {};
+}
+
 void ReadTails(const RunFiles& files, RunRecords& run) {
   std::set<std::pair<std::uint64_t, std::uint32_t>> seen;
   // The last faults are the ones that a failed run ended with.
@@ -81,8 +113,9 @@ void ReadTails(const RunFiles& files, RunRecords& run) {
       const auto text = files.ReadTail(
           fmt::format("logs/rank-{}/gen-{}.{}.log", *event->rank, *event->generation, stream),
           kTail);
-      if (!text || text->empty()) continue;
-      run.tails.push_back({*event->generation, *event->rank, stream, *text});
+      std::string tail = text ? *text : KeptTail(run, *event, stream);
+      if (tail.empty()) continue;
+      run.tails.push_back({*event->generation, *event->rank, stream, std::move(tail)});
     }
   }
 }
@@ -102,6 +135,7 @@ Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits) {
                          run.notes);
   ReadSteps(files, limits, run);
   ReadLines<EvalRow>(files, "eval.jsonl", limits, limits.evals, ReadEval, run.evals, run.notes);
+  ReadFaultNotes(files, run);
   ReadTails(files, run);
   if (auto job = files.ReadWhole("job.yaml", kSmallFile)) {
     run.job_yaml = std::move(*job);

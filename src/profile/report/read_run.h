@@ -26,7 +26,8 @@ struct RunRecords {
   std::vector<EventRecord> events;          ///< in file order
   std::vector<std::vector<StepRow>> steps;  ///< by rank, in file order
   std::vector<EvalRow> evals;
-  std::vector<LogTail> tails;  ///< of the ranks that faulted, at most 8
+  std::vector<FaultNote> fault_notes;  ///< at most 200
+  std::vector<LogTail> tails;          ///< of the ranks that faulted, at most 8
   std::string job_yaml;
   std::vector<std::string> notes;
 };

@@ -31,7 +31,7 @@ const json* Find(const json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
-/// Whole numbers between the limits of Number; a float only when it is whole.
+/// Whole numbers between the limits of Number; 3.0 is a float and none of them.
 template <typename Number>
 std::optional<Number> Whole(const json& object, const char* key) {
   const json* value = Find(object, key);
@@ -58,6 +58,18 @@ std::string Text(const json& object, const char* key) {
   if (value == nullptr) return {};
   if (value->is_string()) return CutText(value->get_ref<const std::string&>(), kMaxText);
   return CutText(value->dump(-1, ' ', false, json::error_handler_t::replace), kMaxText);
+}
+
+/// The last kMaxTail bytes of a text, from a whole character on.
+std::string Tail(const json& object, const char* key) {
+  const json* value = Find(object, key);
+  if (value == nullptr || !value->is_string()) return {};
+  std::string_view text = value->get_ref<const std::string&>();
+  if (text.size() > kMaxTail) text.remove_prefix(text.size() - kMaxTail);
+  while (!text.empty() && (static_cast<unsigned char>(text[0]) & 0xC0) == 0x80) {
+    text.remove_prefix(1);
+  }
+  return std::string(text);
 }
 
 /// "SIGKILL", also when the record holds the number.
@@ -159,8 +171,6 @@ std::optional<EventRecord> ReadEvent(std::string_view line) {
                     .cause = Text(object, "cause"),
                     .how = Text(object, "how"),
                     .command = Command(object),
-                    .name = Text(object, "name"),
-                    .state = Text(object, "state"),
                     .stream = Text(object, "stream"),
                     .bytes = Whole<std::uint64_t>(object, "bytes").value_or(0)};
   if (!time || event.event.empty()) return std::nullopt;
@@ -184,6 +194,21 @@ std::optional<StepRow> ReadStep(std::string_view line) {
     row.phase_us[i] = Whole<std::uint32_t>(*phases, kPhaseNames[i].data()).value_or(0);
   }
   return row;
+}
+
+std::optional<FaultNote> ReadFault(std::string_view text) {
+  const json document = ParseObject(text);
+  if (document.is_discarded() || Text(document, "format") != "muster-fault/1") return std::nullopt;
+  const auto generation = Whole<std::uint64_t>(document, "generation");
+  const auto rank = Whole<std::uint32_t>(document, "rank");
+  if (!generation || !rank || *rank >= kMaxRanks) return std::nullopt;
+  return FaultNote{.generation = *generation,
+                   .rank = *rank,
+                   .cause = Text(document, "cause"),
+                   .exception = Text(document, "exception"),
+                   .decision = Text(document, "decision"),
+                   .out_tail = Tail(document, "stdout_tail"),
+                   .err_tail = Tail(document, "stderr_tail")};
 }
 
 std::optional<EvalRow> ReadEval(std::string_view line) {

@@ -15,6 +15,7 @@
 namespace muster::profile {
 
 inline constexpr std::size_t kMaxText = 4096;
+inline constexpr std::size_t kMaxTail = 8192;
 inline constexpr std::uint32_t kMaxRanks = 65'536;
 
 inline constexpr std::array<std::string_view, 7> kPhaseNames{
@@ -73,8 +74,6 @@ struct EventRecord {
   std::string cause;
   std::string how;
   std::string command;
-  std::string name;    ///< of `signal`
-  std::string state;   ///< of `run_ended`
   std::string stream;  ///< of `log_dropped`
   std::uint64_t bytes = 0;
 };
@@ -91,6 +90,18 @@ struct StepRow {
   std::int64_t end_ns() const { return begin_ns + std::int64_t{total_us} * 1000; }
 };
 std::optional<StepRow> ReadStep(std::string_view line);
+
+/// fault-G.json: why generation G ended, as muster run saw it.
+struct FaultNote {
+  std::uint64_t generation = 0;
+  std::uint32_t rank = 0;
+  std::string cause;      ///< "killed by SIGKILL"
+  std::string exception;  ///< the last line of its stderr
+  std::string decision;   ///< what was done about it
+  std::string out_tail;   ///< as written, the last kMaxTail bytes
+  std::string err_tail;
+};
+std::optional<FaultNote> ReadFault(std::string_view text);
 
 /// A line of eval.jsonl.
 struct EvalRow {

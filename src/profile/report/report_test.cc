@@ -51,6 +51,42 @@ TEST(BuildReport, MeasuresTheFaultByTheDefinitionsOfTheRunFolder) {
   EXPECT_THAT(report.notes, IsEmpty());
 }
 
+void WriteFault(const Scratch& scratch, std::string_view tail) {
+  std::ofstream(scratch.path() + "/fault-1.json")
+      << R"({"format":"muster-fault/1","rank":1,"generation":1,"step":341,"cause":"killed by SIGKILL",)"
+      << R"("exception":"ValueError: \u001b[31mbad\u001b[0m <b>","decision":"all 2 ranks restarted",)"
+      << R"("ranks":[{"rank":0,"state":"running"}],"stderr_tail":")" << tail << R"("})";
+}
+
+TEST(BuildReport, TellsWhatTheRecordOfAFaultSays) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  WriteFault(scratch, "kept only here");
+  std::filesystem::remove(scratch.path() + "/logs/rank-1/gen-1.stderr.log");
+  const RunReport report = ReportOf(scratch);
+  EXPECT_THAT(report.notes, IsEmpty());
+  ASSERT_EQ(report.faults.size(), 1U);
+  EXPECT_EQ(report.faults[0].what, "killed by SIGKILL");
+  EXPECT_EQ(report.faults[0].decision, "all 2 ranks restarted");
+  ASSERT_EQ(report.tails.size(), 1U);
+  EXPECT_EQ(report.tails[0].text, "kept only here");
+  EXPECT_THAT(SummaryText(report), HasSubstr("ValueError: bad <b>"));
+  const auto json = nlohmann::json::parse(ReportJson(report));
+  EXPECT_EQ(json["faults"][0]["exception"], "ValueError: bad <b>");
+}
+
+TEST(BuildReport, NotesARecordOfAFaultThatIsNone) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  for (const char* text : {"", "[]", "{\"format\":\"muster-fault/1\"}",
+                           "{\"format\":\"muster-fault/1\",\"rank\":-1,\"generation\":1}"}) {
+    std::ofstream(scratch.path() + "/fault-1.json") << text;
+    EXPECT_THAT(ReportOf(scratch).notes, Contains("fault-1.json is not a muster-fault/1 document"));
+  }
+  WriteFault(scratch, std::string(5 << 20, 'x'));
+  EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("fault-1.json")));
+}
+
 TEST(BuildReport, SplitsTheWholeWallTime) {
   const RunReport report = ReportOf(FakeRunOptions{});
   const TimeBudget& budget = report.budget;

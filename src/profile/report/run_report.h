@@ -49,6 +49,9 @@ struct FaultReport {
   std::uint32_t rank = 0;
   std::string cause;
   std::string exit;
+  std::string what;       ///< "killed by SIGKILL", of fault-G.json as the next two
+  std::string exception;  ///< the last line of its stderr
+  std::string decision;   ///< what was done about it
   std::uint64_t step = 0;
   double died = 0;
   std::optional<double> paused;     ///< … detect ends

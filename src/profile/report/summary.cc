@@ -30,6 +30,7 @@ void AddFaults(const RunReport& report, std::string& out) {
             fmt::format("rank {} {}{}, {} into the run; lost {}", fault.rank,
                         fault.exit.empty() ? fault.cause : fault.exit, AtStep(fault),
                         FormatSeconds(fault.died), LostInWords(fault.lost)));
+    AddLine(out, "", CutText(fault.exception, 200));
   }
   if (report.faults.size() > kMostFaults) {
     AddLine(out, "", fmt::format("and {} more", report.faults.size() - kMostFaults));

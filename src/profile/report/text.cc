@@ -26,6 +26,17 @@ std::string EscapeHtml(std::string_view text) {
   return out;
 }
 
+std::string PlainHtml(std::string_view text, std::size_t most) {
+  const std::string plain = PlainText(CutText(text, most));
+  std::string out;
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const bool begins_character = (static_cast<unsigned char>(plain[i]) & 0xC0) != 0x80;
+    if (begins_character && out.size() >= most) return out + "…";
+    out += EscapeHtml(std::string_view(plain).substr(i, 1));
+  }
+  return out;
+}
+
 std::string FormatSeconds(double seconds) {
   if (!std::isfinite(seconds)) return "–";
   if (seconds < 0) return "−" + FormatSeconds(-seconds);

@@ -12,6 +12,8 @@ namespace muster::profile {
 
 /// For HTML text and quoted attributes.
 std::string EscapeHtml(std::string_view text);
+/// PlainText for HTML, of at most about `most` bytes as HTML; "…" stands for what was cut.
+std::string PlainHtml(std::string_view text, std::size_t most);
 
 /// "240 ms", "41.2 s", "3 min 20 s", "2 h 5 min".
 std::string FormatSeconds(double seconds);

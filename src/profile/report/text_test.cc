@@ -10,6 +10,13 @@ TEST(EscapeHtml, LeavesNothingThatCouldBeMarkup) {
             "&lt;a href=&quot;x&quot; id=&#39;y&#39;&gt;&amp;");
 }
 
+TEST(PlainHtml, CutsWhatItIsAsHtmlAtWholeCharacters) {
+  EXPECT_EQ(PlainHtml("a<b", 100), "a&lt;b");
+  EXPECT_EQ(PlainHtml("<<<<", 8), "&lt;&lt;…");
+  EXPECT_EQ(PlainHtml("aé", 2), "a…");
+  EXPECT_EQ(PlainHtml("\x1b[31mred", 100), "red");
+}
+
 TEST(Formatting, ReadsAsAPersonWouldWriteIt) {
   EXPECT_EQ(FormatSeconds(0), "0 ms");
   EXPECT_EQ(FormatSeconds(0.0213), "21.3 ms");

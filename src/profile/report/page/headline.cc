@@ -82,9 +82,9 @@ std::string HeadlineHtml(const RunReport& report) {
   return fmt::format(
       "<header><p class=\"name\">{} <span>run {}</span></p><h1><b class=\"state {}\">{}</b> "
       "{}</h1>{}</header>",
-      EscapeHtml(report.facts.name.empty() ? "unnamed job" : report.facts.name),
-      EscapeHtml(report.facts.id), CssOf(report.state), EscapeHtml(verdict.substr(0, space)),
-      EscapeHtml(Unbroken(rest)), Tiles(report));
+      PlainHtml(report.facts.name.empty() ? "unnamed job" : report.facts.name, 200),
+      PlainHtml(report.facts.id, 100), CssOf(report.state), EscapeHtml(verdict.substr(0, space)),
+      PlainHtml(Unbroken(rest), 2000), Tiles(report));
 }
 
 }  // namespace muster::profile

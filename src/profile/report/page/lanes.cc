@@ -11,10 +11,20 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostLanes = 64;
-constexpr std::size_t kMostSpans = 2000;
-constexpr std::size_t kMostMarks = 200;
 constexpr std::size_t kMostCloseUps = 3;
 constexpr std::size_t kMostCloseUpLanes = 8;
+
+/// How much of a list is drawn: a page stays small whatever the run.
+struct Limits {
+  std::size_t spans = 0;
+  std::size_t checkpoints = 0;
+  std::size_t faults = 0;
+};
+constexpr Limits kWhole{.spans = 500, .checkpoints = 200, .faults = 100};
+constexpr Limits kCloseUp{.spans = 50, .checkpoints = 50, .faults = 10};
+
+/// "SIGKILL", "code 1": short, whatever a file says.
+std::string Short(std::string_view exit) { return CutText(exit, 24); }
 
 /// The ranks that get a lane: those that died first, then from 0 on.
 std::vector<std::uint32_t> ChooseRanks(const RunReport& report) {
@@ -37,10 +47,12 @@ struct Window {
 /// Lanes from top to bottom in a plot that is one high for each.
 class Lanes {
  public:
-  Lanes(const RunReport& report, std::vector<std::uint32_t> ranks, Window window)
+  Lanes(const RunReport& report, std::vector<std::uint32_t> ranks, Window window,
+        const Limits& limits)
       : report_(report),
         ranks_(std::move(ranks)),
         window_(window),
+        limits_(limits),
         plot_(Scale(window.from, window.to), Scale(0, static_cast<double>(ranks_.size())),
               Options(report)) {}
 
@@ -91,7 +103,7 @@ class Lanes {
   void DrawCheckpoints() {
     const auto& marks = report_.checkpoints;
     // Of very many ticks every n-th is drawn.
-    const std::size_t stride = marks.size() / kMostMarks + 1;
+    const std::size_t stride = marks.size() / limits_.checkpoints + 1;
     for (std::size_t i = 0; i < marks.size(); i += stride) {
       if (!Inside(marks[i].at, marks[i].at)) continue;
       plot_.VerticalLine(marks[i].at, "checkpoint",
@@ -104,14 +116,15 @@ class Lanes {
     std::size_t drawn = 0;
     for (const WorkerSpan& worker : report_.workers) {
       const double end = worker.end.value_or(report_.wall);
-      if (!Shown(worker.rank) || !Inside(worker.begin, end) || ++drawn > kMostSpans) continue;
+      if (!Shown(worker.rank) || !Inside(worker.begin, end) || ++drawn > limits_.spans) continue;
       const double y = Middle(worker.rank);
       const std::string name = fmt::format("generation {}", worker.generation);
-      plot_.Box(worker.begin, end, y - 0.32, y + 0.32,
-                worker.generation % 2 == 1 ? "gen odd" : "gen even",
-                fmt::format("rank {}, {}: {} to {}, {}", worker.rank, name,
-                            FormatSeconds(worker.begin), FormatSeconds(end),
-                            worker.exit.empty() ? "still running" : "ended with " + worker.exit));
+      plot_.Box(
+          worker.begin, end, y - 0.32, y + 0.32,
+          worker.generation % 2 == 1 ? "gen odd" : "gen even",
+          fmt::format("rank {}, {}: {} to {}, {}", worker.rank, name, FormatSeconds(worker.begin),
+                      FormatSeconds(end),
+                      worker.exit.empty() ? "still running" : "ended with " + Short(worker.exit)));
       const double shown = std::min(end, window_.to) - std::max(worker.begin, window_.from);
       const double part = shown / std::max(window_.to - window_.from, 1e-9);
       if (ranks_.size() <= 8 && part > 0.04) {
@@ -122,11 +135,12 @@ class Lanes {
   }
 
   void DrawFaults() {
-    for (std::size_t i = 0; i < report_.faults.size() && i < kMostMarks; ++i) {
-      const FaultReport& fault = report_.faults[i];
+    std::size_t drawn = 0;
+    for (const FaultReport& fault : report_.faults) {
       if (!Inside(fault.died, fault.stepping.value_or(fault.died))) continue;
+      if (++drawn > limits_.faults) return;
       const std::string died = fmt::format("rank {} died ({}){}, {} into the run", fault.rank,
-                                           fault.exit.empty() ? fault.cause : fault.exit,
+                                           Short(fault.exit.empty() ? fault.cause : fault.exit),
                                            AtStep(fault), FormatSeconds(fault.died));
       plot_.VerticalLine(fault.died, "fault", died);
       if (fault.stepping) {
@@ -141,6 +155,7 @@ class Lanes {
   const RunReport& report_;
   std::vector<std::uint32_t> ranks_;
   Window window_;
+  Limits limits_;
   Plot plot_;
 };
 
@@ -153,7 +168,8 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   }
   const double took = *fault.stepping - fault.died;
   const double room = std::max(0.4 * took, 0.02);
-  Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room});
+  Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room},
+              kCloseUp);
   lanes.ShowStages(fault);
   return fmt::format("<h3>Up close: rank {} dies{}, every rank runs again after {}</h3>{}{}",
                      fault.rank, AtStep(fault), FormatSeconds(took),
@@ -180,7 +196,7 @@ std::string LanesHtml(const RunReport& report) {
     legend.push_back({"recovery", "every rank runs again"});
   }
   if (!report.checkpoints.empty()) legend.push_back({"checkpoint", "checkpoint"});
-  std::string out = LegendHtml(legend) + Lanes(report, ranks, {0, report.wall}).Html();
+  std::string out = LegendHtml(legend) + Lanes(report, ranks, {0, report.wall}, kWhole).Html();
   if (ranks.size() < report.facts.ranks) {
     out += fmt::format(
         "<p class=\"fine\">{} of {} ranks are drawn: those that died, then the first.</p>",

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <regex>
+#include <tuple>
 #include <vector>
 
 #include "profile/report/fake_run.h"
 #include "profile/report/page/report_page.h"
 #include "profile/report/scratch.h"
+#include "profile/report/step_series.h"
 
 namespace muster::profile {
 namespace {
@@ -109,6 +111,79 @@ TEST(ReportPage, StaysSmallForAHundredThousandSteps) {
   const std::string page = PageOf(
       {.ranks = 1, .steps = 100'000, .fault_step = 71'234, .fault_rank = 0, .eval_every = 1000});
   EXPECT_LT(page.size(), 1'000'000U);
+}
+
+TEST(ReportPage, StaysSmallForAHundredThousandEvaluations) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.ranks = 1, .steps = 50, .fault_step = 0, .eval_every = 0});
+  std::ofstream evals(scratch.path() + "/eval.jsonl");
+  for (int step = 1; step <= 100'000; ++step) {
+    evals << fmt::format(R"({{"step":{},"gen":1,"accuracy":0.5,"loss":1,"samples":9}})", step)
+          << "\n";
+  }
+  evals.close();
+  const std::string page = PageOf(scratch);
+  EXPECT_LT(page.size(), 300'000U);
+  EXPECT_THAT(page, HasSubstr("step 100000: 50.00 %"));
+}
+
+TEST(ReportPage, ShowsAnEvaluationThatAReplayDidAgainOnceAndOnItsAxis) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.ranks = 1, .steps = 50, .fault_step = 0, .eval_every = 0});
+  std::ofstream evals(scratch.path() + "/eval.jsonl");
+  for (const auto& [step, generation, accuracy] :
+       {std::tuple(100, 1, 0.5), std::tuple(200, 1, 0.6), std::tuple(300, 1, 0.7),
+        std::tuple(200, 2, 0.8)}) {  // ended while it replayed
+    evals << fmt::format(R"({{"step":{},"gen":{},"accuracy":{},"samples":9}})", step, generation,
+                         accuracy)
+          << "\n";
+  }
+  evals.close();
+  const std::string page = PageOf(scratch);
+  EXPECT_THAT(page, HasSubstr("step 200: 80.00 %"));
+  EXPECT_THAT(page, Not(HasSubstr("step 200: 60.00 %")));
+  EXPECT_THAT(page, Not(HasSubstr("60.00 %</td>")));
+  EXPECT_THAT(page, HasSubstr("left:100%"));  // step 300 ends the axis
+}
+
+TEST(ReportPage, StaysSmallWhateverAHostileFolderFillsItWith) {
+  const std::string quotes(kMaxText, '"');
+  RunReport report;
+  report.facts = {.id = quotes, .name = quotes, .version = quotes, .host = quotes};
+  report.facts.ranks = 64;
+  report.reason = report.command = report.ended_utc = report.facts.created_utc = quotes;
+  report.state = RunState::kFailed;
+  report.wall = 100;
+  report.steps = 1000;
+  report.job_yaml = std::string(1 << 20, '"');
+  report.notes.assign(1000, quotes);
+  report.tails.assign(8, {1, 0, "stderr", std::string(kMaxTail, '"')});
+  for (std::uint32_t i = 0; i < 20'000; ++i) {
+    report.workers.push_back({.rank = i % 64, .generation = 1, .end = 100, .exit = quotes});
+    report.checkpoints.push_back({.at = i / 200.0, .step = i});
+    report.replays.push_back({i, i + 1, 2});
+    report.generations.push_back({.generation = i});
+    report.evals.push_back({.step = i, .accuracy = 0.5});
+  }
+  for (std::uint32_t i = 0; i < 1000; ++i) {
+    report.faults.push_back({.generation = i,
+                             .rank = i % 64,
+                             .cause = quotes,
+                             .exit = quotes,
+                             .what = quotes,
+                             .exception = quotes,
+                             .decision = quotes,
+                             .step = i + 1,
+                             .died = 1,
+                             .stepping = 90,
+                             .lost = {.start = 89}});
+  }
+  for (std::uint64_t i = 0; i < kMostPoints; ++i) report.losses.push_back({i, i, 1, 2, 3, 2});
+  report.step_times.samples = 1;
+  report.step_times.points.assign(kMostTimePoints, {.mean = 1, .p95 = 2, .max = 3});
+  const std::string page = ReportPage(report);
+  EXPECT_LT(page.size(), 1'000'000U);
+  EXPECT_EQ(WhatIsMalformed(page), "");
 }
 
 TEST(ReportPage, StaysSmallForManyRanks) {

@@ -18,7 +18,7 @@ std::string ReportPage(const RunReport& report) {
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<title>{}</title>\n<style>{}</style></head>\n<body><main>\n",
-      EscapeHtml(report.facts.name + ": " + Verdict(report)), PageStyle());
+      PlainHtml(report.facts.name + ": " + Verdict(report), 1000), PageStyle());
   page += HeadlineHtml(report);
   page += LossChartHtml(report);
   page += LanesHtml(report);

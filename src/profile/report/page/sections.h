@@ -1,6 +1,6 @@
 #pragma once
 // The parts of the page, each a pure function from the report to a piece of HTML, escaped and
-// bounded; empty when the run has nothing to say there. page.cc puts them together.
+// bounded; empty when the run has nothing to say there. report_page.cc puts them together.
 
 #include <string>
 

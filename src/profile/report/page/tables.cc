@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "profile/report/page/plot.h"
 #include "profile/report/page/sections.h"
@@ -10,7 +11,10 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostFaults = 200;
+constexpr std::size_t kMostDescribed = 20;
 constexpr std::size_t kMostEvals = 50;
+constexpr std::size_t kMostDots = 200;
+constexpr std::size_t kMostTailBytes = 160'000;  // of all logs together, as HTML
 
 std::string Percent(const std::optional<double>& part) {
   return part ? fmt::format("{:.2f} %", *part * 100) : "–";
@@ -30,23 +34,46 @@ std::string FaultRow(const FaultReport& fault) {
       "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\"><b>{}</b></td></tr>",
       FormatSeconds(fault.died), fault.rank, fault.generation,
       fault.step == 0 ? "–" : FormatCount(fault.step),
-      EscapeHtml(fault.exit.empty() ? fault.cause : fault.exit),
+      PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60),
       Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
       Stage(fault.stepping, fault.lost.start), Stage(fault.caught_up, fault.lost.replay), total);
+}
+
+/// Each step once, as it was evaluated last: a replay evaluates again.
+std::vector<EvalRow> LastEvals(const std::vector<EvalRow>& evals) {
+  std::map<std::uint64_t, const EvalRow*> last;
+  for (const EvalRow& eval : evals) last[eval.step] = &eval;
+  std::vector<EvalRow> rows;
+  rows.reserve(last.size());
+  for (const auto& [step, eval] : last) rows.push_back(*eval);
+  return rows;
+}
+
+/// About kMostDots of them, evenly, the last one always.
+std::vector<PlotPoint> Thin(const std::vector<PlotPoint>& points) {
+  if (points.size() <= kMostDots) return points;
+  const std::size_t stride = (points.size() + kMostDots - 1) / kMostDots;
+  std::vector<PlotPoint> thin;
+  for (std::size_t i = (points.size() - 1) % stride; i < points.size(); i += stride) {
+    thin.push_back(points[i]);
+  }
+  return thin;
 }
 
 /// The accuracy over the steps, when there are enough points for a line.
 std::string AccuracyPlot(const std::vector<EvalRow>& evals) {
   std::vector<PlotPoint> points;
-  double low = 100;
-  double high = 0;
   for (const EvalRow& eval : evals) {
-    if (!eval.accuracy) continue;
-    points.push_back({static_cast<double>(eval.step), *eval.accuracy * 100});
-    low = std::min(low, points.back().y);
-    high = std::max(high, points.back().y);
+    if (eval.accuracy) points.push_back({static_cast<double>(eval.step), *eval.accuracy * 100});
   }
   if (points.size() < 3) return {};
+  points = Thin(points);
+  double low = points.front().y;
+  double high = low;
+  for (const PlotPoint& point : points) {
+    low = std::min(low, point.y);
+    high = std::max(high, point.y);
+  }
   const double room = std::max(1.0, (high - low) * 0.15);
   Plot plot(Scale(0, points.back().x), Scale(low - room, high + room),
             {.label = fmt::format("Accuracy from {:.1f} to {:.1f} percent", points.front().y,
@@ -66,7 +93,21 @@ std::string LogTailHtml(const LogTail& tail) {
   return fmt::format(
       "<details{}><summary>rank {}, generation {}, the end of {}</summary><pre>{}</pre></details>",
       tail.stream == "stderr" ? " open" : "", tail.rank, tail.generation, EscapeHtml(tail.stream),
-      EscapeHtml(PlainText(tail.text)));
+      PlainHtml(tail.text, kMostTailBytes));
+}
+
+/// What muster run noted about a fault, in a line or two.
+std::string FaultNoteHtml(const FaultReport& fault) {
+  if (fault.what.empty() && fault.exception.empty()) return {};
+  std::string out = fmt::format("<p>Rank {}, generation {}: <b>{}</b>", fault.rank,
+                                fault.generation, PlainHtml(fault.what, 200));
+  if (!fault.exception.empty()) {
+    out += fmt::format(" <code>{}</code>", PlainHtml(fault.exception, 600));
+  }
+  if (!fault.decision.empty()) {
+    out += fmt::format(" <small>{}</small>", PlainHtml(fault.decision, 300));
+  }
+  return out + "</p>";
 }
 
 }  // namespace
@@ -89,20 +130,30 @@ std::string FaultsHtml(const RunReport& report) {
   if (report.faults.size() > kMostFaults) {
     out += fmt::format("<p class=\"fine\">and {} more</p>", report.faults.size() - kMostFaults);
   }
-  for (const LogTail& tail : report.tails) out += LogTailHtml(tail);
+  for (std::size_t i = 0; i < report.faults.size() && i < kMostDescribed; ++i) {
+    out += FaultNoteHtml(report.faults[i]);
+  }
+  std::string tails;
+  for (const LogTail& tail : report.tails) {
+    const std::string html = LogTailHtml(tail);
+    if (tails.size() + html.size() > kMostTailBytes) break;
+    tails += html;
+  }
+  out += tails;
   return Section("Faults", out);
 }
 
 std::string EvaluationHtml(const RunReport& report) {
   if (report.evals.empty()) return {};
-  std::string out = AccuracyPlot(report.evals);
+  const std::vector<EvalRow> evals = LastEvals(report.evals);
+  std::string out = AccuracyPlot(evals);
   out +=
       "<table><thead><tr><th scope=\"col\">Step</th><th scope=\"col\" class=\"num\">Accuracy</th>"
       "<th scope=\"col\" class=\"num\">Loss</th><th scope=\"col\" "
       "class=\"num\">Samples</th></tr></thead><tbody>";
-  const std::size_t from = report.evals.size() > kMostEvals ? report.evals.size() - kMostEvals : 0;
-  for (std::size_t i = from; i < report.evals.size(); ++i) {
-    const EvalRow& eval = report.evals[i];
+  const std::size_t from = evals.size() > kMostEvals ? evals.size() - kMostEvals : 0;
+  for (std::size_t i = from; i < evals.size(); ++i) {
+    const EvalRow& eval = evals[i];
     out += fmt::format(
         "<tr><td>{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td><td "
         "class=\"num\">{}</td></tr>",
@@ -111,7 +162,7 @@ std::string EvaluationHtml(const RunReport& report) {
   }
   out += "</tbody></table>";
   if (from > 0)
-    out += fmt::format("<p class=\"fine\">the last {} of {}</p>", kMostEvals, report.evals.size());
+    out += fmt::format("<p class=\"fine\">the last {} of {}</p>", kMostEvals, evals.size());
   return Section("Evaluation", out);
 }
 
@@ -119,7 +170,7 @@ std::string FactsHtml(const RunReport& report) {
   std::string out = "<dl class=\"facts\">";
   const auto fact = [&out](std::string_view name, std::string_view value) {
     if (value.empty()) return;
-    out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, EscapeHtml(PlainText(value)));
+    out += fmt::format("<dt>{}</dt><dd>{}</dd>", name, PlainHtml(value, 4000));
   };
   const RunFacts& facts = report.facts;
   fact("Command", report.command);
@@ -138,7 +189,7 @@ std::string FactsHtml(const RunReport& report) {
   out += "</dl>";
   if (!report.job_yaml.empty()) {
     out += fmt::format("<details open><summary>Configuration</summary><pre>{}</pre></details>",
-                       EscapeHtml(CutText(PlainText(report.job_yaml), 64 << 10)));
+                       PlainHtml(report.job_yaml, 64 << 10));
   }
   return Section("The job", out);
 }
@@ -148,7 +199,7 @@ std::string NotesHtml(const RunReport& report) {
   constexpr std::size_t kMostNotes = 50;
   std::string out = "<ul>";
   for (std::size_t i = 0; i < report.notes.size() && i < kMostNotes; ++i) {
-    out += fmt::format("<li>{}</li>", EscapeHtml(PlainText(report.notes[i])));
+    out += fmt::format("<li>{}</li>", PlainHtml(report.notes[i], 400));
   }
   if (report.notes.size() > kMostNotes) {
     out += fmt::format("<li>and {} more</li>", report.notes.size() - kMostNotes);

@@ -187,9 +187,10 @@ Result<SplitPlace> PickSplit(const std::string& path, const std::string& wanted)
   std::string known;
   for (const SplitPlace& place : places) {
     if (place.name == wanted) return place;
-    known += (known.empty() ? "" : ", ") + place.name;
+    known += (known.empty() ? "" : ", ") + (place.name.empty() ? "one without a name" : place.name);
   }
-  if (places.size() == 1 && (wanted.empty() || places[0].name.empty())) return places[0];
+  // A split without a name is nobody's "test": it is what was trained on as well.
+  if (places.size() == 1 && wanted.empty()) return places[0];
   if (wanted.empty()) {
     return Error(Code::kInvalid, fmt::format("{} has several splits: {}", path, known),
                  "name one with --split");

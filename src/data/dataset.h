@@ -24,8 +24,8 @@
 namespace muster::data {
 
 struct OpenOptions {
-  /// "train", "test", …: which split of a DatasetDict. Empty: the folder is a split itself, or
-  /// holds exactly one.
+  /// "train", "test", …: the split of that name and no other. Empty: the folder is a split itself,
+  /// named or not, or holds exactly one.
   std::string split;
 };
 

@@ -59,7 +59,8 @@ Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels) {
   return Unknown(file);
 }
 
-Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels) {
+Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels,
+                   Colour colour) {
   MUSTER_CHECK(pixels.size() == shape.bytes() && (shape.channels == 1 || shape.channels == 3));
   const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
   if (header.height != shape.height || header.width != shape.width) {
@@ -67,6 +68,13 @@ Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_
                  fmt::format("the image has {} × {} pixels, expected {} × {}", header.width,
                              header.height, shape.width, shape.height),
                  "all images of a batch must have one size");
+  }
+  if (colour == Colour::kKeep && header.channels > shape.channels) {
+    return Error(Code::kInvalid,
+                 fmt::format("the image has {} channels, the first one of the set has {}",
+                             header.channels, shape.channels),
+                 fmt::format("choose for all of them: --channels {} or --channels {}",
+                             header.channels, shape.channels));
   }
   return header.format == ImageFormat::kPng ? DecodePng(file, header, shape, pixels)
                                             : DecodeJpeg(file, shape, pixels);

@@ -43,9 +43,15 @@ inline constexpr std::uint64_t kAnyPixels = ~0ull;
 /// user can do, such as leaving it out, is the caller's to add.
 Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels = kMaxPixels);
 
+enum class Colour {
+  kMayDrop,  ///< colour becomes grey when the shape is grey
+  kKeep,     ///< Invalid when the image has more channels than the shape
+};
+
 /// Decodes into `pixels` (height × width × channels of `shape`). Invalid when the image has another
 /// height or width than `shape`; no other limit holds, as the caller made room for that many.
-Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels);
+Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels,
+                   Colour colour = Colour::kMayDrop);
 
 /// The PNG file of 8-bit pixels; the same bytes for the same pixels and libraries.
 Result<std::vector<std::byte>> EncodePng(const ImageShape& shape,

@@ -57,6 +57,13 @@ std::shared_ptr<const Order> BatchFiller::OrderOf(std::uint64_t step) const {
                                                     .epoch = step / steps_per_epoch_});
 }
 
+Error BatchFiller::BadLabel(std::int64_t label) const {
+  return Error(Code::kInvalid,
+               fmt::format("the label is {}, expected 0 to {}", label, options_.classes - 1),
+               label < 0 ? "rows without a label can neither be learned nor scored; leave them out"
+                         : "the set names fewer classes than its labels use");
+}
+
 Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& storage) const {
   const SlotRange& range = ranges_[shard];
   const std::uint64_t rows = dataset_->rows();
@@ -66,8 +73,13 @@ Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& st
     // Past the end only with Tail::kPad: the epoch's first rows again, masked by `valid`.
     const std::uint64_t row = order.At((first + i) % rows);
     const RowView view = MUSTER_TRY(dataset_->Read(row));
+    if (options_.classes != 0 &&
+        !(view.label >= 0 && static_cast<std::uint64_t>(view.label) < options_.classes)) {
+      return BadLabel(view.label).Within(dataset_->Where(row));
+    }
     auto decoded =
-        DecodeImage(view.image, image_, pixels.subspan(i * image_.bytes(), image_.bytes()));
+        DecodeImage(view.image, image_, pixels.subspan(i * image_.bytes(), image_.bytes()),
+                    options_.drop_colour ? Colour::kMayDrop : Colour::kKeep);
     if (!decoded) return std::move(decoded.error()).Within(dataset_->Where(row));
     storage.rows[shard][i] = row;
     storage.labels[shard][i] = view.label;

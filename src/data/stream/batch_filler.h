@@ -35,6 +35,8 @@ class BatchFiller {
   const Dataset& dataset() const { return *dataset_; }
 
  private:
+  Error BadLabel(std::int64_t label) const;
+
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;
   std::vector<SlotRange> ranges_;

@@ -162,6 +162,73 @@ TEST_F(LoaderTest, EvaluationSeesEveryRowOnceWithTheRestMasked) {
   EXPECT_EQ(rows, all);
 }
 
+TEST_F(LoaderTest, ALabelBeyondTheClassesIsTheErrorOfItsRow) {
+  const LoaderOptions options{.global_batch = 16, .order = OrderMode::kSequential, .classes = 9};
+  const auto batch = MakeLoader(set_, options)->Next();  // labels are the row modulo 10
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code(), Code::kInvalid);
+  EXPECT_NE(batch.error().message().find("row 9: the label is 9, expected 0 to 8"),
+            std::string::npos)
+      << batch.error().message();
+  EXPECT_TRUE(MakeLoader(set_, {.global_batch = 16, .classes = 10})->Next());
+}
+
+/// Rows of grey and colour images whose labels are given.
+class MixedSet final : public Dataset {
+ public:
+  explicit MixedSet(std::vector<std::int64_t> labels) : labels_(std::move(labels)) {
+    ends_ = {0, labels_.size()};
+  }
+  const DatasetId& id() const override { return id_; }
+  std::uint64_t rows() const override { return labels_.size(); }
+  const std::vector<std::string>& label_names() const override { return names_; }
+  const std::vector<ShardInfo>& shards() const override { return shards_; }
+  std::span<const std::uint64_t> shard_first_rows() const override { return ends_; }
+  bool has_checksums() const override { return false; }
+  Result<RowView> Read(std::uint64_t row) const override {
+    return RowView{.image = row == 2 ? colour_ : grey_, .label = labels_[row]};
+  }
+  std::string Where(std::uint64_t row) const override {
+    return "mixed, row " + std::to_string(row);
+  }
+
+ private:
+  std::vector<std::int64_t> labels_;
+  std::vector<std::uint64_t> ends_;
+  DatasetId id_;
+  std::vector<std::string> names_;
+  std::vector<ShardInfo> shards_{{.name = "mixed"}};
+  std::vector<std::byte> grey_ = *EncodePng({2, 2, 1}, std::vector<std::uint8_t>(4, 9));
+  std::vector<std::byte> colour_ = *EncodePng({2, 2, 3}, std::vector<std::uint8_t>(12, 9));
+};
+
+TEST(Loader, AMissingLabelIsAnErrorWhereClassesAreCounted) {
+  const auto set = std::make_shared<MixedSet>(std::vector<std::int64_t>{1, -1, 0, 0});
+  LoaderOptions options{
+      .global_batch = 4, .virtual_shards = 0, .order = OrderMode::kSequential, .drop_colour = true};
+  EXPECT_TRUE(MakeLoader(set, options)->Next());
+  options.classes = 2;
+  const auto batch = MakeLoader(set, options)->Next();
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().message(), "mixed, row 1: the label is -1, expected 0 to 1");
+}
+
+TEST(Loader, AColourImageBehindAGreyOneIsAnErrorUnlessColourMayGo) {
+  const auto set = std::make_shared<MixedSet>(std::vector<std::int64_t>{0, 0, 0, 0});
+  LoaderOptions options{.global_batch = 4, .virtual_shards = 0, .order = OrderMode::kSequential};
+  const auto batch = MakeLoader(set, options)->Next();
+  ASSERT_FALSE(batch);
+  EXPECT_EQ(batch.error().code(), Code::kInvalid);
+  EXPECT_NE(batch.error().ToString().find("mixed, row 2: the image has 3 channels"),
+            std::string::npos);
+  EXPECT_NE(batch.error().hint().find("--channels 3"), std::string::npos);
+  options.drop_colour = true;
+  EXPECT_TRUE(MakeLoader(set, options)->Next());
+  options.drop_colour = false;
+  options.image = {.channels = 3};  // grey spreads over three channels without loss
+  EXPECT_TRUE(MakeLoader(set, options)->Next());
+}
+
 TEST_F(LoaderTest, ABatchOutlivesItsLoader) {
   auto loader = MakeLoader(set_, {.global_batch = 64});
   const auto batch = loader->Next();

@@ -2,12 +2,21 @@
 
 #include <ATen/ops/argmax.h>
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 
 namespace muster::recipes {
 namespace {
 
 constexpr double kPositionBound = 0.02;
+
+// Every digit: configurations are compared.
+std::string Exactly(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.17g", value);
+  return text.data();
+}
 
 at::Tensor Labels(const data::MicroShard& shard) {
   return at::tensor(at::ArrayRef<std::int64_t>(shard.labels.data(), shard.labels.size()));
@@ -112,15 +121,27 @@ train::Score Vit::Evaluate(const train::Samples& samples) {
 }
 
 std::string Vit::ConfigJson() const {
-  const auto field = [](const char* name, std::int64_t value) {
-    return "\"" + std::string(name) + "\":" + std::to_string(value);
+  std::string json;
+  const auto field = [&](const char* name, const std::string& value) {
+    json += (json.empty() ? "{\"" : ",\"") + std::string(name) + "\":" + value;
   };
-  return "{" + field("height", options_.image.height) + "," +
-         field("width_pixels", options_.image.width) + "," +
-         field("channels", options_.image.channels) + "," + field("patch", options_.patch) + "," +
-         field("width", options_.width) + "," + field("blocks", options_.blocks) + "," +
-         field("heads", options_.heads) + "," + field("mlp_ratio", options_.mlp_ratio) + "," +
-         field("classes", options_.classes) + "}";
+  const auto number = [&](const char* name, std::int64_t value) {
+    field(name, std::to_string(value));
+  };
+  number("height", options_.image.height);
+  number("width_pixels", options_.image.width);
+  number("channels", options_.image.channels);
+  number("patch", options_.patch);
+  number("width", options_.width);
+  number("blocks", options_.blocks);
+  number("heads", options_.heads);
+  number("mlp_ratio", options_.mlp_ratio);
+  number("classes", options_.classes);
+  field("label_smoothing", Exactly(options_.label_smoothing));
+  field("crop_fraction", Exactly(options_.augmentation.fraction));
+  number("crop_padding", options_.augmentation.crop_padding);
+  field("flip", options_.augmentation.flip ? "true" : "false");
+  return json + "}";
 }
 
 }  // namespace muster::recipes

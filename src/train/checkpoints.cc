@@ -1,8 +1,11 @@
 #include "train/checkpoints.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "base/log.h"
+#include "train/checkpoint/folder.h"
 #include "train/checkpoint/open.h"
 #include "train/checkpoint/save.h"
 
@@ -11,6 +14,8 @@ namespace {
 
 constexpr std::string_view kMoment1 = "exp_avg";
 constexpr std::string_view kMoment2 = "exp_avg_sq";
+// For a rank 0 of the generation before that is still dying.
+constexpr std::chrono::seconds kLockPatience{10};
 
 class GroupAgreement final : public checkpoint::Agreement {
  public:
@@ -101,22 +106,41 @@ bool Checkpoints::Due(std::uint64_t step, std::uint64_t total) const {
   return step == total || (options_.every > 0 && step % options_.every == 0);
 }
 
-Result<std::optional<std::uint64_t>> Checkpoints::AgreeOnStep() {
+// Rank 0: the folder is there, ours, writable and clean. The steps that are in it, oldest first.
+Result<std::vector<std::uint64_t>> Checkpoints::TakeFolder() {
+  const std::string& folder = options_.folder;
+  MUSTER_TRY(checkpoint::MakeFolder(worker_->files, folder));
+  lock_ = MUSTER_TRY(checkpoint::FolderLock::Take(folder, run_, kLockPatience));
+  if (!lock_->held()) {
+    log::Warn(
+        "the file system of the checkpoint folder has no locks, take care that no other run "
+        "writes into it",
+        {{"folder", folder}});
+  }
+  MUSTER_TRY(checkpoint::ProbeFolder(worker_->files, folder));
+  MUSTER_TRY(checkpoint::CleanLeftovers(worker_->files, folder));
+  std::vector<std::uint64_t> steps;
+  for (const auto& info : MUSTER_TRY(checkpoint::ListCheckpoints(worker_->files, folder))) {
+    steps.push_back(info.step);
+  }
+  return steps;
+}
+
+// The newest of rank 0's candidates that was not passed over yet; nothing when none is left.
+Result<std::optional<std::uint64_t>> Checkpoints::AgreeOnStep(
+    const Result<std::vector<std::uint64_t>>& candidates) {
   // {0: none, 1: found, 2: rank 0 failed; the step}
   std::array<std::uint64_t, 2> word{};
-  Status failed;
-  if (worker_->IsFirst()) {
-    failed = checkpoint::CleanLeftovers(worker_->files, options_.folder, worker_->env.generation);
-    const auto latest = checkpoint::FindLatest(worker_->files, options_.folder);
-    if (!latest) failed = latest.error();
-    if (latest && *latest) word = {1, (*latest)->step};
-    if (!failed) word[0] = 2;
+  if (!candidates) word[0] = 2;
+  if (candidates && candidates->size() > damaged_.size()) {
+    word = {1, (*candidates)[candidates->size() - 1 - damaged_.size()]};
   }
   MUSTER_TRY(
       worker_->group.Broadcast(std::as_writable_bytes(std::span(word)), Rank{0}, "resume step"));
-  MUSTER_TRY(failed);
+  if (!candidates) return Error(candidates.error()).Within("checkpoint folder " + options_.folder);
   if (word[0] == 2) {
-    return Error(Code::kUnavailable, "rank 0 could not look for checkpoints in " + options_.folder,
+    return Error(Code::kUnavailable,
+                 "rank 0 could not use the checkpoint folder " + options_.folder,
                  "its own message says why");
   }
   if (word[0] == 0) return std::optional<std::uint64_t>();
@@ -152,6 +176,7 @@ Result<Position> Checkpoints::Load(std::uint64_t step, FlatModel& model, AdamW& 
   const checkpoint::Manifest& manifest = from.manifest();
   MUSTER_TRY(
       Within(found->path, checkpoint::RequireSame(manifest, identity_.model, IndexOf(model))));
+  MUSTER_TRY(Within(found->path, checkpoint::RequireSameConfig(manifest, identity_.config_json)));
   if (manifest.random_key != identity_.seed) {
     return Error(Code::kPrecondition,
                  found->path + " is of a run with seed " + std::to_string(manifest.random_key) +
@@ -170,26 +195,59 @@ Result<Position> Checkpoints::Load(std::uint64_t step, FlatModel& model, AdamW& 
   return Position{.step = manifest.step, .loader_state = manifest.loader_state};
 }
 
-Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& optimizer) {
-  if (options_.folder.empty()) return std::optional<Position>();
-  const auto step = MUSTER_TRY(AgreeOnStep());
-  if (!step) return std::optional<Position>();
-  auto loaded = Load(*step, model, optimizer);
-  const bool all = MUSTER_TRY(worker_->group.AllOk(loaded.has_value(), "checkpoint loaded"));
-  if (!loaded) return std::move(loaded.error());
-  if (!all) {
+// Loads a checkpoint on every rank; nothing when it is damaged for any of them.
+Result<std::optional<Position>> Checkpoints::Try(std::uint64_t step, FlatModel& model,
+                                                 AdamW& optimizer) {
+  auto loaded = Load(step, model, optimizer);
+  const bool damaged = !loaded && loaded.error().code() == Code::kDataLoss;
+  if (!MUSTER_TRY(worker_->group.AllOk(loaded || damaged, "checkpoint loaded"))) {
+    if (!loaded && !damaged) return std::move(loaded.error());
     return Error(Code::kUnavailable,
-                 "another rank could not load the checkpoint of step " + std::to_string(*step),
+                 "another rank could not load the checkpoint of step " + std::to_string(step),
                  "its own message says why");
   }
-  worker_->heartbeat.Durable(*step);
-  return std::optional(*std::move(loaded));
+  if (MUSTER_TRY(worker_->group.AllOk(!damaged, "checkpoint intact"))) {
+    worker_->heartbeat.Durable(step);
+    return std::optional(*std::move(loaded));
+  }
+  damaged_.push_back(step);
+  if (damaged) {
+    const std::string& message = loaded.error().message();
+    log::Warn("a checkpoint is damaged and passed over for the next older one; it is left in place",
+              {{"step", step}, {"damage", message}});
+    if (damage_.empty()) damage_ = message;
+  }
+  return std::optional<Position>();
+}
+
+Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& optimizer) {
+  if (options_.folder.empty()) return std::optional<Position>();
+  std::uint64_t pid = static_cast<std::uint64_t>(::getpid());
+  MUSTER_TRY(worker_->group.Broadcast(std::as_writable_bytes(std::span(&pid, 1)), Rank{0}, "run"));
+  const std::string& id = worker_->env.run_id;
+  run_ = checkpoint::RunTag(id.empty() ? "p" + std::to_string(pid) : id);
+  Result<std::vector<std::uint64_t>> candidates;
+  if (worker_->IsFirst()) candidates = TakeFolder();
+  for (;;) {
+    const auto step = MUSTER_TRY(AgreeOnStep(candidates));
+    if (!step) break;
+    auto loaded = MUSTER_TRY(Try(*step, model, optimizer));
+    if (loaded) return loaded;
+  }
+  if (damaged_.empty()) return std::optional<Position>();
+  return Error(
+      Code::kDataLoss,
+      "none of the " + std::to_string(damaged_.size()) + " checkpoints in " + options_.folder +
+          " is intact" + (damage_.empty() ? "" : ": " + damage_),
+      "muster ckpt verify says what is damaged; give another --checkpoint-dir to start anew");
 }
 
 Status Checkpoints::Save(const Position& position, const FlatModel& model, const AdamW& optimizer) {
   GroupAgreement agreement(worker_->group);
   checkpoint::SaveRequest request;
   request.folder = options_.folder;
+  request.run = run_;
+  request.damaged = damaged_;
   request.rank = worker_->group.rank();
   request.generation_file = worker_->env.generation_file;
   request.keep_last = options_.keep_last;
@@ -211,9 +269,8 @@ Status Checkpoints::Save(const Position& position, const FlatModel& model, const
   const std::uint64_t length = request.manifest.index.length;
   request.slices = SlicesWithin(PiecesOf(model, optimizer), PartBegin(length, rank, world),
                                 PartBegin(length, rank + 1, world));
-  const auto report =
-      MUSTER_TRY(Within("save the checkpoint of step " + std::to_string(position.step),
-                        checkpoint::Save(worker_->files, agreement, request)));
+  const auto report = MUSTER_TRY(checkpoint::Save(worker_->files, agreement, request));
+  std::erase(damaged_, position.step);  // whole again
   for (const std::string& note : report.notes) {
     log::Warn("checkpoint committed, with a remark", {{"step", position.step}, {"note", note}});
   }

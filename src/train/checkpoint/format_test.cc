@@ -82,15 +82,22 @@ TEST(FolderNames, RoundTripAndRefuseOthers) {
   EXPECT_EQ(TemporaryName(100, Generation(3)), "step-000000000100.g3.tmp");
   EXPECT_EQ(RankFileName(Rank(1), 8), "rank-00001-of-00008.safetensors");
   EXPECT_EQ(ParseStepName("step-000000000100"), 100u);
-  EXPECT_EQ(ParseTemporaryName("step-000000000100.g18446744073709551615.tmp"),
-            Generation(~std::uint64_t{0}));
+  EXPECT_EQ(TemporaryName(100, Generation(3), "ab_9"), "step-000000000100.ab_9.g3.tmp");
+  for (const char* name :
+       {"step-000000000100.g18446744073709551615.tmp", "step-000000000100.ab_9.g3.tmp",
+        "step-000000000100.g3.g4.tmp", "step-000000000100.p123.g1.tmp"})
+    EXPECT_TRUE(IsTemporaryName(name)) << name;
+  EXPECT_EQ(RunTag("my run/../x"), "my_run____x");
+  EXPECT_EQ(RunTag(std::string(100, 'a')).size(), 64u);
   for (const char* name : {"step-100", "step-000000000100.g3.tmp", "step-00000000010x", "step-",
                            "xstep-000000000100", "step-+00000000100"})
     EXPECT_FALSE(ParseStepName(name)) << name;
   for (const char* name :
        {"step-000000000100.tmp", "step-000000000100.g.tmp", "latest.tmp",
-        "step-000000000100.g-1.tmp", "step-000000000100.g99999999999999999999.tmp"})
-    EXPECT_FALSE(ParseTemporaryName(name)) << name;
+        "step-000000000100.g-1.tmp", "step-000000000100.g99999999999999999999.tmp",
+        "step-000000000100..g1.tmp", "step-000000000100.a.b.g1.tmp", "step-100.g1.tmp", "",
+        "step-000000000100.a/b.g1.tmp", "step-000000000100", ".g1.tmp"})
+    EXPECT_FALSE(IsTemporaryName(name)) << name;
 }
 
 Manifest SampleManifest() {

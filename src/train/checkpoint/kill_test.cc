@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "base/fd.h"
 #include "coll/group.h"
 #include "train/checkpoint/folder.h"
+#include "train/checkpoint/lock.h"
 #include "train/checkpoint/sample_test.h"
 
 namespace muster::checkpoint {
@@ -34,11 +36,19 @@ constexpr std::uint32_t kWorld = 2;
       {.rank = rank, .world = kWorld, .arena_fd = arena, .generation = generation});
   if (!group) ::_exit(1);
   GroupAgreement agreement(*group);
-  if (rank == Rank(0) && !CleanLeftovers(PosixFiles(), folder, generation)) ::_exit(2);
+  std::optional<FolderLock> lock;
+  if (rank == Rank(0)) {
+    // The generation before was killed an instant ago: its lock went with it.
+    if (!MakeFolder(PosixFiles(), folder)) ::_exit(2);
+    auto taken = FolderLock::Take(folder, "kill", std::chrono::seconds(5));
+    if (!taken || !taken->held() || !CleanLeftovers(PosixFiles(), folder)) ::_exit(2);
+    lock = std::move(*taken);
+  }
   for (std::uint64_t step = first_step;; ++step) {
     const Sample sample(step, 16);
     SaveRequest request = sample.Request(folder, step, rank, kWorld);
     request.manifest.generation = generation;
+    request.run = "kill";
     request.keep_last = 2;
     if (!Save(PosixFiles(), agreement, request)) ::_exit(3);
     if (::write(ready, "s", 1) != 1) ::_exit(4);

@@ -104,4 +104,8 @@ Status Validate(const FlatIndex& index);
 /// differ; groups that `expected` does not have are ignored.
 Status RequireSame(const Manifest& manifest, std::string_view model, const FlatIndex& expected);
 
+/// Fails with Precondition, naming the first key that differs and both values, unless the
+/// checkpoint's configuration is equal to `config_json` as a JSON object.
+Status RequireSameConfig(const Manifest& manifest, std::string_view config_json);
+
 }  // namespace muster::checkpoint

@@ -20,7 +20,8 @@ struct Paths {
 Paths PathsOf(const SaveRequest& request) {
   const Manifest& manifest = request.manifest;
   return {
-      .temporary = request.folder + "/" + TemporaryName(manifest.step, manifest.generation),
+      .temporary =
+          request.folder + "/" + TemporaryName(manifest.step, manifest.generation, request.run),
       .final = request.folder + "/" + StepName(manifest.step),
   };
 }
@@ -29,23 +30,20 @@ std::string What(const SaveRequest& request) {
   return "save the checkpoint of step " + std::to_string(request.manifest.step);
 }
 
-/// Every rank comes here whether it succeeded or not; the ranks leave with one opinion.
-Status AgreeOn(Agreement& agreement, const Status& mine, const SaveRequest& request,
-               std::string_view part) {
-  const Result<bool> all = agreement.AllOk(mine.has_value());
-  if (!mine) return Error(mine.error()).Within(What(request));
-  if (!all) return Error(all.error()).Within(What(request));
-  if (*all) return Ok();
+Status Elsewhere(const SaveRequest& request, std::string_view part) {
   return Error(Code::kCancelled,
                What(request) + ": another rank could not " + std::string(part) +
                    "; nothing was committed, the previous checkpoint stands",
                "its own message says why");
 }
 
-Status MakeFolder(FileSystem& files, const std::string& folder) {
-  if (files.Exists(folder)) return Ok();
-  MUSTER_TRY(files.MakeDirectory(folder, 0755));
-  return files.SyncDirectory(ParentOf(folder));
+/// Every rank comes here whether it succeeded or not; the ranks leave with one opinion.
+Status AgreeOn(Agreement& agreement, const Status& mine, const SaveRequest& request,
+               std::string_view part) {
+  const Result<bool> all = agreement.AllOk(mine.has_value());
+  if (!mine) return Error(mine.error()).Within(What(request));
+  if (!all) return Error(all.error()).Within(What(request));
+  return *all ? Ok() : Elsewhere(request, part);
 }
 
 /// Rank 0: the empty temporary folder.
@@ -54,6 +52,8 @@ Status Prepare(FileSystem& files, const SaveRequest& request, const Paths& paths
     return Error(Code::kInvalid, "step " + std::to_string(request.manifest.step) + " is too large");
   if (request.rank.value() >= request.manifest.world)
     return Error(Code::kInvalid, "rank 0 is not below the world");
+  if (request.run != RunTag(request.run))
+    return Error(Code::kInvalid, "the run's name '" + request.run + "' is no part of a file name");
   MUSTER_TRY(Within("index", Validate(request.manifest.index)));
   MUSTER_TRY(MakeFolder(files, request.folder));
   if (!request.replace_existing && files.Exists(paths.final))
@@ -124,20 +124,30 @@ Status Publish(FileSystem& files, const SaveRequest& request, const Paths& paths
 }
 
 /// A folder is renamed before it is emptied: half of a checkpoint never has a final name.
-Status RemoveCheckpoint(FileSystem& files, const std::string& folder, std::uint64_t step,
-                        Generation generation) {
-  const std::string doomed = folder + "/" + TemporaryName(step, generation);
+Status RemoveCheckpoint(FileSystem& files, const SaveRequest& request, std::uint64_t step) {
+  const std::string doomed =
+      request.folder + "/" + TemporaryName(step, request.manifest.generation, request.run);
   MUSTER_TRY(files.RemoveAll(doomed));
-  MUSTER_TRY(files.Rename(folder + "/" + StepName(step), doomed));
+  MUSTER_TRY(files.Rename(request.folder + "/" + StepName(step), doomed));
   return files.RemoveAll(doomed);
+}
+
+/// Those that a run could continue from, oldest first: the one just written among them.
+Result<std::vector<CheckpointInfo>> Usable(FileSystem& files, const SaveRequest& request) {
+  auto all = MUSTER_TRY(ListCheckpoints(files, request.folder));
+  std::erase_if(all, [&](const CheckpointInfo& info) {
+    return info.step != request.manifest.step &&
+           std::ranges::find(request.damaged, info.step) != request.damaged.end();
+  });
+  return all;
 }
 
 Status Prune(FileSystem& files, const SaveRequest& request) {
   if (request.keep_last == 0) return Ok();
-  const auto all = MUSTER_TRY(ListCheckpoints(files, request.folder));
+  const auto all = MUSTER_TRY(Usable(files, request));
   for (std::size_t i = 0; i + request.keep_last < all.size(); ++i) {
     if (all[i].step == request.manifest.step) continue;  // just made, below others that are newer
-    MUSTER_TRY(RemoveCheckpoint(files, request.folder, all[i].step, request.manifest.generation));
+    MUSTER_TRY(RemoveCheckpoint(files, request, all[i].step));
   }
   return Ok();
 }
@@ -149,9 +159,8 @@ std::vector<std::string> TidyUp(FileSystem& files, const SaveRequest& request, c
     if (!status) notes.push_back(status.error().message());
   };
   const std::string latest = request.folder + "/" + std::string(kLatestName);
-  const auto newest = FindLatest(files, request.folder);
-  const std::string name =
-      newest && newest->has_value() ? muster::NameOf((*newest)->path) : muster::NameOf(paths.final);
+  const auto all = Usable(files, request);
+  const std::string name = muster::NameOf(all && !all->empty() ? all->back().path : paths.final);
   note(Within("point 'latest' at " + name, WriteDurably(files, latest, AsBytes(name + "\n"))));
   if (request.replace_existing)
     note(Within("remove the replaced checkpoint", files.RemoveAll(paths.temporary)));
@@ -164,6 +173,22 @@ Status Commit(FileSystem& files, const SaveRequest& request, const Paths& paths)
   // Last, so that the window in which a new generation could begin unseen is one rename wide.
   MUSTER_TRY(CheckGeneration(files, request));
   return Publish(files, request, paths);
+}
+
+/// The last agreement. Only rank 0 can have failed here, and what it committed stays committed
+/// whether or not the others live to hear of it.
+Status AgreeOnCommit(Agreement& agreement, const Status& committed, const SaveRequest& request,
+                     SaveReport& report) {
+  const Result<bool> all = agreement.AllOk(committed.has_value());
+  if (!committed) return Error(committed.error()).Within(What(request));
+  if (request.rank == Rank(0)) {
+    if (!all) report.notes.push_back("tell the other ranks: " + all.error().message());
+    return Ok();
+  }
+  if (!all)
+    return Error(all.error())
+        .Within(What(request) + ": rank 0 could not be asked whether it was committed");
+  return *all ? Ok() : Elsewhere(request, "commit");
 }
 
 /// Best effort: what stays is removed by the next attempt or by CleanLeftovers.
@@ -196,16 +221,33 @@ Result<SaveReport> Save(FileSystem& files, Agreement& agreement, const SaveReque
   const Status committed = leads ? Commit(files, request, paths) : Ok();
   if (!committed) Discard(files, request, paths);
   if (committed && leads) report.notes = TidyUp(files, request, paths);
-  MUSTER_TRY(AgreeOn(agreement, committed, request, "commit"));
+  MUSTER_TRY(AgreeOnCommit(agreement, committed, request, report));
   return report;
 }
 
-Status CleanLeftovers(FileSystem& files, const std::string& folder, Generation generation) {
+Status MakeFolder(FileSystem& files, const std::string& folder) {
+  if (files.Exists(folder)) return Ok();
+  const std::string parent = ParentOf(folder);
+  if (parent != folder) MUSTER_TRY(MakeFolder(files, parent));
+  const Status made = files.MakeDirectory(folder, 0755);
+  if (!made && made.error().code() != Code::kAlreadyExists) return made;
+  return files.SyncDirectory(parent);
+}
+
+Status ProbeFolder(FileSystem& files, const std::string& folder) {
+  const std::string probe = folder + "/" + std::string(kProbeName);
+  constexpr std::string_view kContent = "muster was here\n";
+  MUSTER_TRY(files.RemoveAll(probe));
+  MUSTER_TRY(files.MakeDirectory(probe, 0755));
+  const Status written = WriteFile(files, probe + "/file", kContent);
+  MUSTER_TRY(files.RemoveAll(probe));
+  return written;
+}
+
+Status CleanLeftovers(FileSystem& files, const std::string& folder) {
   if (!files.Exists(folder)) return Ok();
   for (const std::string& name : MUSTER_TRY(files.List(folder))) {
-    const auto written_by = ParseTemporaryName(name);
-    const bool dead = written_by && *written_by <= generation;
-    if (dead || name == std::string(kLatestName) + ".tmp")
+    if (IsTemporaryName(name) || name == std::string(kLatestName) + ".tmp" || name == kProbeName)
       MUSTER_TRY(files.RemoveAll(folder + "/" + name));
   }
   return Ok();

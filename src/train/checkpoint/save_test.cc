@@ -214,15 +214,114 @@ TEST(Save, KeepsTheLastAndNeverRemovesTheNewest) {
   EXPECT_EQ(*PosixFiles().ReadAll(folder / "latest", 64_KiB), "step-000000000040\n");
 }
 
-TEST(CleanLeftovers, RemovesWhatDeadGenerationsLeft) {
+TEST(Save, CountsNoDamagedCheckpointAmongThoseToKeep) {
   const TemporaryFolder folder;
-  for (const char* name : {"step-000000000001.g1.tmp", "step-000000000002.g2.tmp",
-                           "step-000000000003.g5.tmp", "mine.tmp", "step-000000000009"})
+  const Sample sample(1, 16);
+  for (const std::uint64_t step : {10u, 20u, 30u}) SaveTogether(sample, folder.path(), step, 1);
+  // 30 is damaged, the run went on from 20.
+  const auto change = [](SaveRequest& request) {
+    request.keep_last = 2;
+    request.damaged = {30};
+    request.replace_existing = true;
+  };
+  SaveTogether(sample, folder.path(), 25, 1, change);
+  EXPECT_THAT(StepsIn(folder.path()), ElementsAre(20, 25, 30));
+  EXPECT_EQ(*PosixFiles().ReadAll(folder / "latest", 64_KiB), "step-000000000025\n");
+  // Written anew it counts again.
+  SaveTogether(sample, folder.path(), 30, 1, change);
+  EXPECT_THAT(StepsIn(folder.path()), ElementsAre(25, 30));
+  EXPECT_EQ(*PosixFiles().ReadAll(folder / "latest", 64_KiB), "step-000000000030\n");
+}
+
+/// A peer that dies in the n-th agreement: an error for whoever is left.
+class DyingPeer final : public Agreement {
+ public:
+  explicit DyingPeer(int at) : left_(at) {}
+  Result<bool> AllOk(bool ok) override {
+    if (left_-- > 0) return ok;
+    return Error(Code::kCancelled, "rank 1 is gone");
+  }
+
+ private:
+  int left_;
+};
+
+TEST(Save, StandsForTheRankThatCommittedItWhenAPeerDiesAfterwards) {
+  const Sample sample(1, 16);
+  for (const int at : {0, 1, 2}) {
+    const TemporaryFolder folder;
+    DyingPeer peer(at);
+    const auto report = Save(PosixFiles(), peer, sample.Request(folder.path(), 1, Rank(0), 1));
+    ASSERT_EQ(report.has_value(), at == 2) << at;
+    EXPECT_EQ(StepsIn(folder.path()).size(), at == 2 ? 1u : 0u);
+    if (report) EXPECT_THAT(report->notes, ElementsAre(HasSubstr("rank 1 is gone")));
+    if (report) continue;
+    // Says once what was being done.
+    const std::string& message = report.error().message();
+    EXPECT_EQ(message.find("save the checkpoint"), message.rfind("save the checkpoint"));
+  }
+}
+
+TEST(Save, DoesNotClaimThatNothingWasCommittedWhenRankZeroDiesInTheLastAgreement) {
+  const TemporaryFolder folder;
+  const Sample sample(1, 16);
+  ASSERT_TRUE(SaveTogether(sample, folder.path(), 1, 2)[0]);
+  std::filesystem::create_directory(folder / TemporaryName(2, Generation(1)));
+  DyingPeer peer(2);
+  const auto report = Save(PosixFiles(), peer, sample.Request(folder.path(), 2, Rank(1), 2));
+  ASSERT_FALSE(report);
+  EXPECT_THAT(report.error().message(), HasSubstr("could not be asked whether it was committed"));
+}
+
+TEST(MakeFolder, MakesTheFoldersAboveItToo) {
+  const TemporaryFolder folder;
+  ASSERT_TRUE(MakeFolder(PosixFiles(), folder / "a/b/c"));
+  EXPECT_TRUE(std::filesystem::is_directory(folder / "a/b/c"));
+  EXPECT_TRUE(MakeFolder(PosixFiles(), folder / "a/b/c"));
+  std::ofstream(folder / "file") << "x";
+  EXPECT_FALSE(MakeFolder(PosixFiles(), folder / "file/inside"));
+}
+
+TEST(ProbeFolder, FindsAFolderThatTakesNothingAndLeavesNoTrace) {
+  const TemporaryFolder folder;
+  FaultFiles counting(PosixFiles(), {});
+  ASSERT_TRUE(ProbeFolder(counting, folder.path()));
+  EXPECT_THAT(*PosixFiles().List(folder.path()), IsEmpty());
+  for (std::uint64_t at = 0; at < counting.operations(); ++at) {
+    FaultFiles full(PosixFiles(), {.at = at});
+    EXPECT_FALSE(ProbeFolder(full, folder.path())) << at;
+  }
+  std::ofstream(folder / "file") << "x";
+  EXPECT_FALSE(ProbeFolder(PosixFiles(), folder / "file"));
+}
+
+TEST(CleanLeftovers, RemovesWhatRunsAndGenerationsLeft) {
+  const TemporaryFolder folder;
+  for (const char* name :
+       {"step-000000000001.g1.tmp", "step-000000000002.run-7.g2.tmp", "step-000000000003.g5.tmp",
+        "mine.tmp", ".probe.tmp", "latest.tmp", "step-000000000009"})
     std::filesystem::create_directory(folder / name);
-  ASSERT_TRUE(CleanLeftovers(PosixFiles(), folder.path(), Generation(2)));
-  EXPECT_THAT(*PosixFiles().List(folder.path()),
-              ElementsAre("mine.tmp", "step-000000000003.g5.tmp", "step-000000000009"));
-  EXPECT_TRUE(CleanLeftovers(PosixFiles(), folder / "absent", Generation(2)));
+  ASSERT_TRUE(CleanLeftovers(PosixFiles(), folder.path()));
+  EXPECT_THAT(*PosixFiles().List(folder.path()), ElementsAre("mine.tmp", "step-000000000009"));
+  EXPECT_TRUE(CleanLeftovers(PosixFiles(), folder / "absent"));
+}
+
+TEST(RequireSameConfig, NamesTheKeyAndBothValues) {
+  Manifest manifest{.config_json = R"({"heads": 4, "rate": 0.5, "deep": {"a": [1]}})"};
+  EXPECT_TRUE(RequireSameConfig(manifest, R"({"deep":{"a":[1]},"rate":0.50,"heads":4})"));
+  const auto error_of = [&](const char* own) {
+    const Status same = RequireSameConfig(manifest, own);
+    return same ? Error(Code::kBug, "same") : same.error();
+  };
+  const Error heads = error_of(R"({"heads": 8, "rate": 0.5, "deep": {"a": [1]}})");
+  EXPECT_EQ(heads.code(), Code::kPrecondition);
+  EXPECT_THAT(heads.message(), HasSubstr("'heads' is 4 in the checkpoint and 8 in this run"));
+  EXPECT_THAT(error_of(R"({"heads": 4, "rate": 0.5, "deep": {"a": [2]}})").message(),
+              HasSubstr(R"('deep' is {"a":[1]} in)"));
+  EXPECT_THAT(error_of(R"({"heads": 4, "rate": 0.5})").message(), HasSubstr("absent in this run"));
+  EXPECT_THAT(error_of(R"({"heads": 4, "rate": 0.5, "deep": {"a": [1]}, "new": 1})").message(),
+              HasSubstr("'new' is absent in the checkpoint"));
+  EXPECT_EQ(error_of("[]").code(), Code::kInvalid);
 }
 
 class Damage : public ::testing::Test {

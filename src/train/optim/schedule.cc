@@ -20,16 +20,17 @@ Status Validate(const Schedule& schedule) {
     return Error(Code::kInvalid,
                  "the learning rate must be above zero, it is " + std::to_string(schedule.peak));
   }
-  if (schedule.final_fraction < 0 || schedule.final_fraction > 1) {
+  if (!(schedule.final_fraction >= 0 && schedule.final_fraction <= 1)) {
     return Error(Code::kInvalid,
                  "the final fraction of the learning rate must be in 0 to 1, it is " +
                      std::to_string(schedule.final_fraction));
   }
-  const std::uint64_t needed =
-      schedule.warm_up + (schedule.shape == Shape::kWsd ? schedule.decay : 0);
-  if (needed > schedule.total) {
-    return Error(Code::kInvalid, "warm-up and decay take " + std::to_string(needed) +
-                                     " steps, the run has " + std::to_string(schedule.total));
+  const std::uint64_t decay = schedule.shape == Shape::kWsd ? schedule.decay : 0;
+  // Not their sum, which may wrap.
+  if (schedule.warm_up > schedule.total || decay > schedule.total - schedule.warm_up) {
+    return Error(Code::kInvalid, "a warm-up of " + std::to_string(schedule.warm_up) +
+                                     " steps and a decay of " + std::to_string(decay) +
+                                     " do not fit a run of " + std::to_string(schedule.total));
   }
   return Ok();
 }

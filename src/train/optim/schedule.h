@@ -1,11 +1,13 @@
 #pragma once
-// Learning-rate schedules as pure functions of the step. Warm-up rises linearly from peak / warm-up
-// to the peak; then
-//   cosine   half a cosine from the peak to `final_fraction` of it at the last step
-//            (Loshchilov & Hutter, "SGDR", 2017)
-//   wsd      stays, then falls linearly over the last `decay` steps (Hu et al., "MiniCPM", 2024)
+// Learning-rate schedules as pure functions of the steps finished. Warm-up rises linearly from
+// peak / warm-up to the peak, which its last step has; then
+//   cosine   half a cosine from the peak down (Loshchilov & Hutter, "SGDR", 2017), as torch's
+//            CosineAnnealingLR with T_max = total − warm_up
+//   wsd      stays, then falls linearly (Hu et al., "MiniCPM", 2024), as torch's LinearLR over
+//            `decay` steps: the first of them still has the peak
 //   constant stays.
-// Any thread.
+// Both fall towards `final_fraction` of the peak, which a step after the last one would have: the
+// last step of the run is one short of it, as in torch. Any thread.
 
 #include <cstdint>
 #include <string_view>
@@ -29,7 +31,7 @@ struct Schedule {
 /// Invalid, naming the field, when a schedule makes no sense.
 Status Validate(const Schedule& schedule);
 
-/// The rate of the optimizer step that follows `finished` ones. Beyond `total` it stays at the end
+/// The rate of the optimizer step that follows `finished` ones. From `total` on it is the end
 /// value.
 double LearningRate(const Schedule& schedule, std::uint64_t finished);
 

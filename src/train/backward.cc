@@ -13,12 +13,20 @@ Status RunBackward(const at::Tensor& scalar, double scale) {
 }
 
 Status Guarded(const char* what, const std::function<Status()>& body) {
+  const auto failed = [what](Code code, const std::string& why) {
+    return Error(code, std::string(what) + ": " + why);
+  };
   try {
     return body();
   } catch (const c10::Error& error) {
-    return Error(Code::kBug, std::string(what) + ": " + error.what_without_backtrace());
+    const std::string why = error.what_without_backtrace();
+    // How torch's CPU allocator says it.
+    const bool memory = why.find("not enough memory") != std::string::npos;
+    return failed(memory ? Code::kExhausted : Code::kBug, why);
   } catch (const std::bad_alloc&) {
-    return Error(Code::kExhausted, std::string(what) + ": out of memory");
+    return failed(Code::kExhausted, "out of memory");
+  } catch (const std::exception& error) {
+    return failed(Code::kBug, error.what());
   }
 }
 

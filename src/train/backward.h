@@ -13,7 +13,8 @@ namespace muster::train {
 /// tensors).
 Status RunBackward(const at::Tensor& scalar, double scale);
 
-/// Runs code that calls torch; its exceptions become errors (Bug: shapes and types are our own).
+/// Runs code that calls torch or a recipe; its exceptions become errors: Exhausted when memory was
+/// short, else Bug (shapes and types are our own).
 Status Guarded(const char* what, const std::function<Status()>& body);
 
 }  // namespace muster::train

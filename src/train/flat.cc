@@ -128,20 +128,28 @@ std::int64_t FlatModel::ParameterCount() const {
 }
 
 Status FlatModel::Materialize(const Allocate& gradients) {
+  // All of them or none: an arena gives nothing back, so a part of what was asked for would be lost
+  // to whoever asks next.
+  const std::size_t all = GradientBytes();
+  void* grads = gradients ? gradients(all) : memory_->Take(all);
+  if (grads == nullptr) {
+    return Error(Code::kExhausted, "no memory for the gradients of " +
+                                       std::to_string(units_.size()) + " units, " +
+                                       std::to_string(all) + " bytes");
+  }
+  auto* next = static_cast<float*>(grads);
   for (const auto& unit : units_) {
     const auto length = static_cast<std::size_t>(PaddedLength(*unit));
     const std::size_t bytes = length * sizeof(float);
     MUSTER_CHECK(length > 0);
     void* values = memory_->Take(bytes);
-    void* grads = gradients ? gradients(bytes) : memory_->Take(bytes);
-    if (values == nullptr || grads == nullptr) {
-      return Error(Code::kExhausted,
-                   "no memory for unit " + unit->name() + " of " + std::to_string(bytes) + " bytes",
-                   "the gradients of all units take " + std::to_string(GradientBytes()) +
-                       " bytes of the collective arena");
+    if (values == nullptr) {
+      return Error(Code::kExhausted, "no memory for the parameters of unit " + unit->name() + ", " +
+                                         std::to_string(bytes) + " bytes");
     }
     unit->values_ = {static_cast<float*>(values), length};
-    unit->gradients_ = {static_cast<float*>(grads), length};
+    unit->gradients_ = {next, length};
+    next += length;
     Bind(*unit);
   }
   return Ok();

@@ -31,13 +31,35 @@ TEST(FlatModel, StartsEveryParameterOn64BytesAndKeepsNamesAndOffsets) {
   EXPECT_EQ(model.GradientBytes(), 128U);
 }
 
-TEST(FlatModel, SaysWhichUnitFoundNoGradientMemory) {
+TEST(FlatModel, AsksForAllGradientMemoryAtOnceSoThatARefusalCostsNothing) {
   FlatModel model;
-  model.AddUnit("first").Add("w", {16});
-  const Status status = model.Materialize([](std::size_t) { return nullptr; });
+  Unit& first = model.AddUnit("first");
+  first.Add("w", {16});
+  Unit& second = model.AddUnit("second");
+  second.Add("w", {3});
+  std::vector<std::size_t> asked;
+  const Status status = model.Materialize([&](std::size_t bytes) {
+    asked.push_back(bytes);
+    return nullptr;
+  });
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().code(), Code::kExhausted);
-  EXPECT_NE(status.error().message().find("first"), std::string::npos);
+  EXPECT_EQ(asked, std::vector<std::size_t>{model.GradientBytes()});
+  // The same model takes memory from elsewhere.
+  ASSERT_TRUE(model.Materialize());
+  EXPECT_EQ(first.gradients().size(), 16U);
+  EXPECT_EQ(second.gradients().data(), first.gradients().data() + 16);
+}
+
+TEST(Guarded, TurnsWhateverIsThrownIntoAnError) {
+  const auto code_of = [](const std::function<Status()>& body) {
+    return Guarded("x", body).error().code();
+  };
+  EXPECT_EQ(code_of([]() -> Status { throw std::out_of_range("map::at"); }), Code::kBug);
+  EXPECT_EQ(code_of([]() -> Status { throw std::bad_alloc(); }), Code::kExhausted);
+  EXPECT_EQ(code_of([]() -> Status { return at::ones({2}).view({3}), Ok(); }), Code::kBug);
+  EXPECT_EQ(code_of([]() -> Status { return at::empty({std::int64_t{1} << 55}), Ok(); }),
+            Code::kExhausted);
 }
 
 struct Counted {

@@ -7,6 +7,11 @@
 #include "train/sums.h"
 
 namespace muster::train {
+namespace {
+
+constexpr std::size_t kMostInFlight = 64;  // coll::Group::Start
+
+}  // namespace
 
 DataParallel::DataParallel(FlatModel& model, coll::Group& group, const DataParallelOptions& options)
     : model_(&model), group_(&group), options_(options), tree_(options.passes) {
@@ -17,6 +22,7 @@ Status DataParallel::BeginStep(double count) {
   pass_ = 0;
   losses_.clear();
   pending_.clear();
+  waited_ = 0;
   ready_.assign(model_->units().size(), false);
   left_ = ready_.size();
   status_ = Ok();
@@ -59,7 +65,18 @@ Status DataParallel::Reduce(Unit& unit) {
     return Collective([&] { return group_->AllReduce(unit.gradients(), "gradients"); });
   }
   if (group_->world() == 1) return Ok();
+  if (pending_.size() - waited_ == kMostInFlight) {
+    MUSTER_TRY(Collective([&] { return WaitDownTo(kMostInFlight / 2); }));
+  }
   pending_.push_back(MUSTER_TRY(group_->Start(unit.gradients(), "gradients")));
+  return Ok();
+}
+
+Status DataParallel::WaitDownTo(std::size_t most) {
+  while (pending_.size() - waited_ > most) {
+    MUSTER_TRY(group_->Wait(pending_[waited_]));
+    ++waited_;
+  }
   return Ok();
 }
 
@@ -67,10 +84,9 @@ Result<double> DataParallel::FinishStep() {
   MUSTER_CHECK(pass_ == options_.passes && left_ == 0);
   std::array<double, 1> sum{TreeSum(losses_)};
   MUSTER_TRY(Collective([&]() -> Status {
-    for (const coll::Pending pending : pending_) MUSTER_TRY(group_->Wait(pending));
+    MUSTER_TRY(WaitDownTo(0));
     return group_->AllReduceDouble(sum, "loss sum");
   }));
-  pending_.clear();
   return sum[0] / global_count_;
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 // Data parallel: every rank has the whole model, and after backward the same sum of gradients. A
-// unit is a bucket: its all-reduce starts when its last gradient of the step is there, while the
-// units before it are still in backward. The order of the reductions is the reverse order of the
-// units, whatever autograd does, so ranks cannot disagree about it.
+// unit is a bucket, reduced when its last gradient of the step is there and those of the units
+// behind it: on the group's progress thread while the units before it are still in backward
+// (kOnThread), or by the training thread in between (kInline), with the same bits. The order of the
+// reductions is the reverse order of the units, whatever autograd does, so ranks cannot disagree
+// about it.
 //
 // A step is `passes` micro-batches. In canonical mode they are the rank's virtual micro-shards and
 // their sum, continued over the ranks by the collectives, is one fixed tree. In fast mode there is
@@ -27,8 +29,9 @@
 
 namespace muster::train {
 
+/// Every rank takes the same.
 enum class Overlap {
-  kOnThread,  ///< on the group's progress thread, during backward
+  kOnThread,  ///< on the group's progress thread, during backward; pays with a core to spare a rank
   kInline,    ///< by the training thread, when the unit is ready
 };
 
@@ -57,6 +60,7 @@ class DataParallel {
   void UnitReady(Unit& unit);
   Status Reduce(Unit& unit);
   void ReduceInOrder();
+  Status WaitDownTo(std::size_t most);
   Status Collective(const std::function<Status()>& body) const;
 
   FlatModel* model_;
@@ -67,8 +71,9 @@ class DataParallel {
   std::size_t left_ = 0;     // units not yet handed to the group
   std::uint32_t pass_ = 0;   // passes finished in this step
   double global_count_ = 0;
-  std::vector<double> losses_;  // of the passes of this step
-  std::vector<coll::Pending> pending_;
+  std::vector<double> losses_;          // of the passes of this step
+  std::vector<coll::Pending> pending_;  // of this step, in order
+  std::size_t waited_ = 0;              // of them, from the front
   Status status_;  // the first failure inside backward, where nothing can be returned
 };
 

@@ -21,7 +21,7 @@ namespace muster::coll {
 struct GroupOptions {
   Rank rank;
   std::uint32_t world = 1;
-  int arena_fd = -1;  ///< duplicated; -1 only for a world of 1
+  int arena_fd = -1;  ///< mapped, the caller keeps it; -1 only for a world of 1
   Generation generation{1};
   std::uint64_t timeout_ns = 0;  ///< 0: 600 s
 };

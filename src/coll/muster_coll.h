@@ -54,7 +54,7 @@ typedef struct {
   uint32_t abi_version; /* MUSTER_COLL_ABI_VERSION */
   uint32_t rank;
   uint32_t world;
-  int32_t arena_fd; /* from muster_coll_arena_create; duplicated, the caller keeps its own. -1 only
+  int32_t arena_fd; /* from muster_coll_arena_create; mapped, the caller keeps the fd. -1 only
                        when world is 1 */
   uint64_t generation;
   uint64_t timeout_ns; /* a call that waits longer fails; 0 means 600 s */

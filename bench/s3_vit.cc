@@ -104,7 +104,7 @@ class RankRun {
     std::vector<double> losses;
     for (std::uint64_t i = 0; i < steps; ++i) {
       losses.push_back(MUSTER_TRY(Step(strategy)));
-      optimizer.Step(kLearningRate);
+      MUSTER_TRY(optimizer.Step(kLearningRate));
       ++step_;
     }
     std::printf("%.6f %.6f", CpuSeconds() - cpu, WallSeconds() - wall);

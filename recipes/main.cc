@@ -19,12 +19,12 @@ int Fail(const Error& error) {
   return TraitsOf(error.code()).exit_code;
 }
 
-Result<int> RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
+Status RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
   const auto worker_env = MUSTER_TRY(spec::ReadWorkerEnv(env));
   auto worker = MUSTER_TRY(train::OpenWorker(worker_env));
   auto run = MUSTER_TRY(PrepareVit(flags, worker_env));
   MUSTER_TRY(train::Train(run.task, worker, run.splits, run.options));
-  return 0;
+  return Ok();
 }
 
 constexpr const char* kAbout =
@@ -48,8 +48,8 @@ int TrainMain(const std::vector<std::string>& args, const spec::EnvLookup& env) 
     app.exit(error);
     return TraitsOf(Code::kInvalid).exit_code;
   }
-  const Result<int> code = RunVit(vit, env);
-  return code ? *code : Fail(code.error());
+  const Status done = train::Guarded("muster-train", [&]() -> Status { return RunVit(vit, env); });
+  return done ? 0 : Fail(done.error());
 }
 
 int WarmUp() {
@@ -71,14 +71,12 @@ int WarmUp() {
     const data::MicroShard shard{
         .valid = kSamples, .rows = rows, .labels = labels, .pixels = pixels};
     model.BeginPass();
-    MUSTER_TRY(train::Guarded("warm-up", [&] {
-      return train::RunBackward(task.Loss({.shard = &shard, .image = image}).sum, 1);
-    }));
+    MUSTER_TRY(train::RunBackward(task.Loss({.shard = &shard, .image = image}).sum, 1));
     model.EndPass();
-    optimizer.Step(1e-3);
+    MUSTER_TRY(optimizer.Step(1e-3));
     return Ok();
   };
-  const Status status = once();
+  const Status status = train::Guarded("warm-up", once);
   return status ? 0 : Fail(status.error());
 }
 

@@ -36,11 +36,15 @@ class MemoryImages final : public data::Dataset {
   std::span<const std::uint64_t> shard_first_rows() const override { return ends_; }
   bool has_checksums() const override { return false; }
   Result<data::RowView> Read(std::uint64_t row) const override {
-    return data::RowView{.image = files_[row], .label = static_cast<std::int64_t>(row % kClasses)};
+    const auto label = row == bad_row ? bad_label : static_cast<std::int64_t>(row % kClasses);
+    return data::RowView{.image = files_[row], .label = label};
   }
   std::string Where(std::uint64_t row) const override {
     return "memory, row " + std::to_string(row);
   }
+
+  std::uint64_t bad_row = ~std::uint64_t{0};  ///< has `bad_label`
+  std::int64_t bad_label = -1;
 
  private:
   static constexpr std::uint64_t kClasses = 4;

@@ -4,11 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 
 #include "train/backward.h"
 #include "train/checkpoint/digest.h"
+#include "train/report.h"
 #include "train/trainer.h"
 #include "vit/memory_images.h"
 
@@ -149,7 +151,113 @@ TEST(Training, StopsWithTheStepWhenTheLossIsNoNumber) {
   options.schedule = {.shape = train::Shape::kConstant, .peak = 1e30, .total = 20};
   const auto outcome = TrainHere({}, SmallModel(), options);
   ASSERT_FALSE(outcome);
-  EXPECT_NE(outcome.error().message().find("the loss of step"), std::string::npos);
+  EXPECT_NE(outcome.error().message().find("diverged"), std::string::npos);
+}
+
+// A model whose loss is a number while the gradient is not, from a step on.
+class PoisonedVit final : public train::Task {
+ public:
+  PoisonedVit(const VitOptions& options, std::uint64_t from) : vit_(options), from_(from) {}
+  std::string_view name() const override { return vit_.name(); }
+  std::string ConfigJson() const override { return vit_.ConfigJson(); }
+  void Define(train::FlatModel& model) override {
+    if (from_ == kInDefine) throw std::out_of_range("in Define");
+    vit_.Define(model);
+    extra_ = &model.AddUnit("extra").Add("value", {4});
+  }
+  void Initialize(std::uint64_t seed) override {
+    if (from_ == kInInitialize) throw std::runtime_error("in Initialize");
+    vit_.Initialize(seed);
+  }
+  nn::LossSum Loss(const train::Samples& samples) override {
+    nn::LossSum loss = vit_.Loss(samples);
+    // √ of 0 is 0, its slope is not a number times 0.
+    if (samples.step >= from_) loss.sum = loss.sum + extra_->value.sqrt().sum().to(at::kDouble);
+    return loss;
+  }
+  train::Score Evaluate(const train::Samples& samples) override { return vit_.Evaluate(samples); }
+  static constexpr std::uint64_t kInDefine = 1000;
+  static constexpr std::uint64_t kInInitialize = 1001;
+
+ private:
+  Vit vit_;
+  std::uint64_t from_;
+  train::Parameter* extra_ = nullptr;
+};
+
+Result<train::Outcome> TrainPoisoned(std::uint64_t from, const train::TrainerOptions& options) {
+  auto worker = MUSTER_TRY(train::OpenWorker({}));
+  PoisonedVit task(SmallModel(), from);
+  return train::Train(task, worker, {.train = std::make_shared<MemoryImages>(96, kImage, 1)},
+                      options);
+}
+
+TEST(Training, StopsBeforeAnInfiniteGradientOfAFiniteLossPoisonsAWeight) {
+  const Folder folder;
+  auto options = SmallRun(6);
+  options.optimizer.clip_norm = 0;
+  options.checkpoint = {.folder = folder / "checkpoints", .every = 1};
+  const auto outcome = TrainPoisoned(3, options);
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.error().code(), Code::kInvalid);
+  EXPECT_NE(outcome.error().message().find("step 4 diverged: the norm of the gradient is"),
+            std::string::npos)
+      << outcome.error().message();
+  EXPECT_EQ(*checkpoint::ResolveCheckpoint(PosixFiles(), options.checkpoint.folder),
+            folder / "checkpoints/step-000000000003");
+}
+
+TEST(Training, MakesAnErrorOfWhatATaskThrowsAnywhere) {
+  for (const std::uint64_t where : {PoisonedVit::kInDefine, PoisonedVit::kInInitialize}) {
+    const auto outcome = TrainPoisoned(where, SmallRun(2));
+    ASSERT_FALSE(outcome);
+    EXPECT_EQ(outcome.error().code(), Code::kBug);
+    EXPECT_NE(outcome.error().message().find("training: in "), std::string::npos);
+  }
+}
+
+TEST(Training, NamesTheRowOfALabelThatIsNoClass) {
+  for (const bool in_test : {false, true}) {
+    for (const std::int64_t label : {-1, 4}) {
+      auto worker = train::OpenWorker({});
+      ASSERT_TRUE(worker);
+      Vit task(SmallModel());
+      const auto train = std::make_shared<MemoryImages>(96, kImage, 1);
+      const auto test = std::make_shared<MemoryImages>(50, kImage, 2);
+      MemoryImages& bad = in_test ? *test : *train;
+      bad.bad_row = 7;
+      bad.bad_label = label;
+      const auto outcome = train::Train(task, *worker, {.train = train, .test = test}, SmallRun(6));
+      ASSERT_FALSE(outcome);
+      EXPECT_EQ(outcome.error().code(), Code::kInvalid);
+      EXPECT_NE(outcome.error().message().find("memory, row 7: the label is " +
+                                               std::to_string(label) + ", expected 0 to 3"),
+                std::string::npos)
+          << outcome.error().message();
+    }
+  }
+}
+
+TEST(Report, WritesNullForWhatIsNoNumber) {
+  EXPECT_EQ(train::EvalLine(5, 2, {.loss_sum = NAN, .correct = 1, .count = 4}),
+            "{\"step\":5,\"gen\":2,\"accuracy\":0.250000,\"loss\":null,\"samples\":4}\n");
+  EXPECT_EQ(train::EvalLine(5, 2, {.loss_sum = INFINITY}),
+            "{\"step\":5,\"gen\":2,\"accuracy\":null,\"loss\":null,\"samples\":0}\n");
+}
+
+TEST(DataParallel, ReducesBesideBackwardWithTheSameBitsAndAnyNumberOfUnits) {
+  const Folder folder;
+  VitOptions deep = SmallModel();
+  deep.blocks = 70;  // more units than reductions may be in flight
+  std::vector<std::string> digests;
+  for (const auto overlap : {train::OverlapChoice::kOn, train::OverlapChoice::kOff}) {
+    auto options = SmallRun(3);
+    options.overlap = overlap;
+    options.checkpoint.folder = folder / ("overlap-" + std::to_string(static_cast<int>(overlap)));
+    ASSERT_EQ(TrainForked(2, deep, options), 2U);
+    digests.push_back(DigestIn(options.checkpoint.folder));
+  }
+  EXPECT_EQ(digests[0], digests[1]);
 }
 
 TEST(Training, RefusesACheckpointOfAnotherShapeAndNamesBoth) {

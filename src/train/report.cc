@@ -1,6 +1,7 @@
 #include "train/report.h"
 
 #include <array>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 
@@ -20,6 +21,10 @@ using Number = unsigned long long;  // what %llu takes
   va_end(arguments);
   return line.data();
 }
+
+std::string JsonNumber(double value) { return std::isfinite(value) ? Text("%.6f", value) : "null"; }
+
+double Mean(double sum, std::uint64_t count) { return sum / static_cast<double>(count); }
 
 // A line that nobody can read any more is no reason to stop training.
 void PrintLine(const std::string& line) {
@@ -51,17 +56,26 @@ void Report::Stepped(std::uint64_t step, double loss, double rate, const Trainer
   since_step_ = step;
 }
 
-Status Report::Evaluated(std::uint64_t step, const Score& score) {
+void Report::Unevaluated() {
+  if (!worker_->IsFirst()) return;
+  PrintLine("the data has no split test or validation: nothing will be evaluated");
+}
+
+std::string EvalLine(std::uint64_t step, std::uint64_t generation, const Score& score) {
+  const std::string accuracy = JsonNumber(Mean(static_cast<double>(score.correct), score.count));
+  const std::string loss = JsonNumber(Mean(score.loss_sum, score.count));
+  return Text("{\"step\":%llu,\"gen\":%llu,\"accuracy\":%s,\"loss\":%s,\"samples\":%llu}\n",
+              Number{step}, Number{generation}, accuracy.c_str(), loss.c_str(),
+              Number{score.count});
+}
+
+Status Report::Evaluated(std::uint64_t step, const std::string& split, const Score& score) {
   if (!worker_->IsFirst()) return Ok();
-  const auto count = static_cast<double>(score.count);
-  const double accuracy = static_cast<double>(score.correct) / count;
-  const double loss = score.loss_sum / count;
-  PrintLine(Text("test accuracy=%.4f loss=%.4f samples=%llu step=%llu", accuracy, loss,
-                 Number{score.count}, Number{step}));
+  PrintLine(split + Text(" accuracy=%.4f loss=%.4f samples=%llu step=%llu",
+                         Mean(static_cast<double>(score.correct), score.count),
+                         Mean(score.loss_sum, score.count), Number{score.count}, Number{step}));
   if (worker_->env.run_folder.empty()) return Ok();
-  const std::string line = Text(
-      "{\"step\":%llu,\"gen\":%llu,\"accuracy\":%.6f,\"loss\":%.6f,\"samples\":%llu}\n",
-      Number{step}, Number{worker_->env.generation.value()}, accuracy, loss, Number{score.count});
+  const std::string line = EvalLine(step, worker_->env.generation.value(), score);
   const std::string path = worker_->env.run_folder + "/eval.jsonl";
   auto file = MUSTER_TRY(worker_->files.Create(path, {.append = true}));
   MUSTER_TRY(file->Write(AsBytes(line)));

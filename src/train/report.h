@@ -1,8 +1,10 @@
 #pragma once
 // What rank 0 tells people and the run folder: a line every so many steps on stdout, flushed at
-// once, and eval.jsonl (docs/formats/run-folder.md). Other ranks say nothing. Training thread.
+// once, and eval.jsonl (docs/formats/run-folder.md). Other ranks say nothing. The rate, img/s, is
+// that of training: time in evaluations and checkpoints does not count. Training thread.
 
 #include <cstdint>
+#include <string>
 
 #include "base/result.h"
 #include "train/task.h"
@@ -18,13 +20,31 @@ class Report {
 
   void Started(std::uint64_t step, std::int64_t parameters, const TrainerOptions& options);
   void Stepped(std::uint64_t step, double loss, double rate, const TrainerOptions& options);
+  /// There is nothing to evaluate on.
+  void Unevaluated();
   /// Prints the score and appends it to the run folder, when there is one.
-  Status Evaluated(std::uint64_t step, const Score& score);
+  Status Evaluated(std::uint64_t step, const std::string& split, const Score& score);
+
+  /// While it lives no time passes for the rate.
+  class Pause {
+   public:
+    explicit Pause(Report& report) : report_(report), begin_(report.worker_->clock.Now()) {}
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+    ~Pause() { report_.since_ += report_.worker_->clock.Now() - begin_; }
+
+   private:
+    Report& report_;
+    Instant begin_;
+  };
 
  private:
   Worker* worker_;
   Instant since_;
   std::uint64_t since_step_ = 0;
 };
+
+/// A line of eval.jsonl. What is no finite number is null.
+std::string EvalLine(std::uint64_t step, std::uint64_t generation, const Score& score);
 
 }  // namespace muster::train

@@ -1,7 +1,8 @@
 #pragma once
 // What a recipe gives to the trainer: a model over flat memory, its loss on a micro-shard, and what
 // to count in validation. Everything else (order, ranks, gradients, optimizer, checkpoints) is the
-// trainer's. Called on the training thread only; torch's exceptions are caught by the trainer.
+// trainer's. Called on the training thread only; whatever is thrown out of any method becomes an
+// error of Train.
 
 #include <cstdint>
 #include <string>

@@ -1,5 +1,7 @@
 #include "train/trainer.h"
 
+#include <sched.h>
+
 #include <cmath>
 #include <cstdio>
 #include <string>
@@ -17,6 +19,11 @@ std::uint32_t VirtualShards(const TrainerOptions& options) {
   return options.mode == Mode::kCanonical ? kVirtualShards : 0;
 }
 
+// Labels are held against the names of the classes, where the set has any.
+std::uint32_t ClassesOf(const Splits& splits) {
+  return static_cast<std::uint32_t>(splits.train->label_names().size());
+}
+
 data::LoaderOptions LoaderOptionsOf(const TrainerOptions& options, const coll::Group& group) {
   return {.global_batch = options.global_batch,
           .virtual_shards = VirtualShards(options),
@@ -25,6 +32,7 @@ data::LoaderOptions LoaderOptionsOf(const TrainerOptions& options, const coll::G
           .seed = options.seed,
           .order = options.order,
           .image = options.image,
+          .drop_colour = options.drop_colour,
           .threads = options.decode_threads};
 }
 
@@ -49,6 +57,21 @@ Status Materialize(FlatModel& model, coll::Group& group) {
   return model.Materialize();
 }
 
+unsigned UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<unsigned>(CPU_COUNT(&set)) : 1;
+}
+
+// All ranks of an arena are on this machine. They agree, because each may be pinned to other cores.
+Result<Overlap> OverlapOf(OverlapChoice choice, coll::Group& group) {
+  if (choice == OverlapChoice::kOn) return Overlap::kOnThread;
+  if (choice == OverlapChoice::kOff || group.world() == 1) return Overlap::kInline;
+  const bool spare = UsableCores() >= 2 * group.world();
+  const bool all = MUSTER_TRY(group.AllOk(spare, "overlap"));
+  return all ? Overlap::kOnThread : Overlap::kInline;
+}
+
 class Run {
  public:
   Run(Task& task, Worker& worker, const Splits& splits, const TrainerOptions& options)
@@ -64,6 +87,7 @@ class Run {
     MUSTER_TRY(Prepare());
     outcome_.first_step = outcome_.step;
     report_.Started(outcome_.step, model_.ParameterCount(), options_);
+    if (splits_.test == nullptr) report_.Unevaluated();
     while (outcome_.step < options_.steps) MUSTER_TRY(Step());
     if (!outcome_.score) MUSTER_TRY(EvaluateIfDue(true));
     timer_.Enter(os::Phase::kDone);
@@ -75,8 +99,9 @@ class Run {
     task_.Define(model_);
     MUSTER_TRY(Materialize(model_, worker_.group));
     optimizer_.emplace(MUSTER_TRY(AdamW::Create(model_, options_.optimizer)));
-    loader_ =
-        MUSTER_TRY(data::Loader::Create(splits_.train, LoaderOptionsOf(options_, worker_.group)));
+    data::LoaderOptions data = LoaderOptionsOf(options_, worker_.group);
+    data.classes = ClassesOf(splits_);
+    loader_ = MUSTER_TRY(data::Loader::Create(splits_.train, data));
     image_ = loader_->image();
     const auto resumed = MUSTER_TRY(checkpoints_.Resume(model_, *optimizer_));
     if (resumed) {
@@ -90,9 +115,10 @@ class Run {
         options_.mode == Mode::kCanonical ? kVirtualShards / worker_.group.world() : 1;
     strategy_.emplace(
         model_, worker_.group,
-        DataParallelOptions{.passes = passes, .around_collective = [this](const auto& body) {
-                              return DuringComm(body);
-                            }});
+        DataParallelOptions{
+            .passes = passes,
+            .overlap = MUSTER_TRY(OverlapOf(options_.overlap, worker_.group)),
+            .around_collective = [this](const auto& body) { return DuringComm(body); }});
     return Ok();
   }
 
@@ -111,10 +137,10 @@ class Run {
     const auto batch = MUSTER_TRY(loader_->Next());
     MUSTER_CHECK(batch.has_value());  // epochs have no end here
     const double loss = MUSTER_TRY(Gradients(*batch));
-    if (!std::isfinite(loss)) return Diverged(loss);
+    if (!std::isfinite(loss)) return Diverged("the loss is " + std::to_string(loss));
     timer_.Enter(os::Phase::kOptimizer);
     const double rate = LearningRate(options_.schedule, outcome_.step);
-    optimizer_->Step(rate);
+    if (const auto norm = optimizer_->Step(rate); !norm) return Diverged(norm.error().message());
     ++outcome_.step;
     outcome_.last_loss = loss;
     report_.Stepped(outcome_.step, loss, rate, options_);
@@ -143,10 +169,10 @@ class Run {
     return strategy_->Backward(loss);
   }
 
-  Status Diverged(double loss) const {
-    const std::string step = std::to_string(outcome_.step + 1);
+  // Loss and gradient have the same bits on every rank, so every rank comes here or none.
+  Status Diverged(const std::string& why) const {
     return Error(Code::kInvalid,
-                 "the loss of step " + step + " is " + std::to_string(loss) +
+                 "step " + std::to_string(outcome_.step + 1) + " diverged: " + why +
                      "; the step was not applied and nothing of it was saved",
                  "lower --lr, lengthen --warm-up or set --clip-norm");
   }
@@ -154,6 +180,7 @@ class Run {
   Status SaveIfDue() {
     if (!checkpoints_.Due(outcome_.step, options_.steps)) return Ok();
     timer_.Enter(os::Phase::kCheckpoint);
+    const Report::Pause pause(report_);
     return checkpoints_.Save({.step = outcome_.step, .loader_state = loader_->State().ToText()},
                              model_, *optimizer_);
   }
@@ -164,11 +191,14 @@ class Run {
       return Ok();
     }
     timer_.Enter(os::Phase::kEval);
+    const Report::Pause pause(report_);
     outcome_.score = MUSTER_TRY(Evaluate(task_, worker_, splits_.test,
                                          {.virtual_shards = VirtualShards(options_),
                                           .image = image_,
+                                          .drop_colour = options_.drop_colour,
+                                          .classes = ClassesOf(splits_),
                                           .decode_threads = options_.decode_threads}));
-    return report_.Evaluated(outcome_.step, *outcome_.score);
+    return report_.Evaluated(outcome_.step, splits_.test_name, *outcome_.score);
   }
 
   Task& task_;
@@ -195,9 +225,18 @@ Result<Mode> ParseMode(std::string_view name) {
                "take canonical or fast");
 }
 
+Result<OverlapChoice> ParseOverlap(std::string_view name) {
+  if (name == "auto") return OverlapChoice::kAuto;
+  if (name == "on") return OverlapChoice::kOn;
+  if (name == "off") return OverlapChoice::kOff;
+  return Error(Code::kInvalid, "there is no overlap '" + std::string(name) + "'",
+               "take auto, on or off");
+}
+
 Status CheckFit(const TrainerOptions& options, std::uint32_t world) {
   MUSTER_TRY(Validate(options.schedule));
   if (options.steps == 0) return Error(Code::kInvalid, "0 steps: nothing to train");
+  if (options.global_batch == 0) return Error(Code::kInvalid, "a batch of 0 samples");
   if (options.mode == Mode::kFast) {
     if (options.global_batch % world == 0) return Ok();
     return Error(Code::kInvalid, "a batch of " + std::to_string(options.global_batch) +
@@ -222,7 +261,12 @@ Status CheckFit(const TrainerOptions& options, std::uint32_t world) {
 Result<Outcome> Train(Task& task, Worker& worker, const Splits& splits,
                       const TrainerOptions& options) {
   MUSTER_TRY(CheckFit(options, worker.group.world()));
-  return Run(task, worker, splits, options).ToTheEnd();
+  Outcome outcome;
+  MUSTER_TRY(Guarded("training", [&]() -> Status {
+    outcome = MUSTER_TRY(Run(task, worker, splits, options).ToTheEnd());
+    return Ok();
+  }));
+  return outcome;
 }
 
 }  // namespace muster::train

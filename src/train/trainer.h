@@ -29,15 +29,25 @@ enum class Mode {
 };
 Result<Mode> ParseMode(std::string_view name);
 
+/// Whether reductions run beside backward (strategy_data_parallel.h). The same bits either way.
+enum class OverlapChoice {
+  kAuto,  ///< when the machine has two cores a rank: with fewer the threads take turns and lose
+  kOn,
+  kOff,
+};
+Result<OverlapChoice> ParseOverlap(std::string_view name);  ///< "auto", "on", "off"
+
 inline constexpr std::uint32_t kVirtualShards = 8;
 
 struct TrainerOptions {
   std::uint64_t steps = 600;
   std::uint32_t global_batch = 128;
   Mode mode = Mode::kCanonical;
+  OverlapChoice overlap = OverlapChoice::kAuto;
   std::uint64_t seed = 0;
   data::OrderMode order = data::OrderMode::kFull;
-  data::ImageShape image;  ///< of every sample; all zero: of row 0
+  data::ImageShape image;    ///< of every sample; all zero: of row 0
+  bool drop_colour = false;  ///< colour images may become grey (data::LoaderOptions)
   unsigned decode_threads = 1;
   Schedule schedule;  ///< its `total` is `steps`
   AdamWOptions optimizer;
@@ -52,6 +62,7 @@ Status CheckFit(const TrainerOptions& options, std::uint32_t world);
 struct Splits {
   std::shared_ptr<const data::Dataset> train;
   std::shared_ptr<const data::Dataset> test;  ///< null: no evaluation
+  std::string test_name = "test";             ///< its name, as it is printed
 };
 
 struct Outcome {
@@ -62,7 +73,8 @@ struct Outcome {
 };
 
 /// Trains to the end. Invalid when world, batch and mode do not fit together; Invalid too when the
-/// loss stops being finite (nothing of that step is applied or saved).
+/// loss or the gradient stops being finite (nothing of that step is applied or saved). What torch
+/// or the task throw comes back as an error.
 Result<Outcome> Train(Task& task, Worker& worker, const Splits& splits,
                       const TrainerOptions& options);
 

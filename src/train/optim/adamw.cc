@@ -11,6 +11,9 @@ namespace muster::train {
 namespace {
 
 constexpr std::size_t kAlignBytes = kAlignFloats * sizeof(float);
+// An infinite second moment stays so for good and freezes its parameter without a sign: the squares
+// of what reaches the kernels have to be numbers in fp32.
+constexpr double kMostNorm = 1e19;
 
 struct Free {
   void operator()(float* memory) const { std::free(memory); }
@@ -24,7 +27,7 @@ Buffer Zeroed(std::size_t length) {
 }
 
 Status Check(const char* name, double value, bool fine) {
-  if (fine) return Ok();
+  if (fine && std::isfinite(value)) return Ok();
   return Error(Code::kInvalid,
                "the optimizer's " + std::string(name) + " cannot be " + std::to_string(value));
 }
@@ -80,10 +83,13 @@ double AdamW::GradientNorm() const {
   return std::sqrt(TreeSum(sums));
 }
 
-double AdamW::Step(double learning_rate) {
+Result<double> AdamW::Step(double learning_rate) {
+  const double norm = GradientNorm();
+  const bool clipped = options_.clip_norm > 0 && norm > options_.clip_norm;
+  if (!std::isfinite(norm) || (clipped ? options_.clip_norm : norm) > kMostNorm) {
+    return Error(Code::kInvalid, "the norm of the gradient is " + std::to_string(norm));
+  }
   ++steps_;
-  const double norm = options_.clip_norm > 0 ? GradientNorm() : 0;
-  const bool clipped = norm > options_.clip_norm;
   const auto t = static_cast<double>(steps_);
   const double bias1 = 1 - std::pow(options_.beta1, t);
   const double bias2 = 1 - std::pow(options_.beta2, t);

@@ -33,8 +33,10 @@ class AdamW {
   ~AdamW();
 
   /// One update of every parameter from the gradients in place. Returns the gradient's norm before
-  /// clipping, or 0 when clipping is off and nobody needs it.
-  double Step(double learning_rate);
+  /// clipping. Invalid when an element of the gradient is not finite, or so large that its square
+  /// would fill the second moment with infinity: nothing was changed, and as the norm has the same
+  /// bits on every rank, all of them stop.
+  Result<double> Step(double learning_rate);
 
   std::uint64_t steps() const { return steps_; }
   void RestoreSteps(std::uint64_t steps) { steps_ = steps; }

@@ -131,7 +131,7 @@ TEST(AdamW, FollowsTheFormulaInFp64) {
   for (int i = 0; i < 37; ++i) reference[i].p = values[i];
   for (int step = 1; step <= 50; ++step) {
     problem.SetGradient(step);
-    problem.optimizer->Step(1e-3);
+    ASSERT_TRUE(problem.optimizer->Step(1e-3));
     for (int i = 0; i < 37; ++i) {
       const float g = problem.parameter->gradient.const_data_ptr<float>()[i];
       reference[i].Step(g, 1e-3, options, step);
@@ -147,10 +147,32 @@ TEST(AdamW, ClipsToTheNormAndReturnsTheOneBefore) {
   problem.SetGradient(1);
   scaled.SetGradient(1);
   const double norm = problem.parameter->gradient.to(at::kDouble).norm().item<double>();
-  EXPECT_NEAR(problem.optimizer->Step(1e-3), norm, 1e-12 * norm);
+  EXPECT_NEAR(problem.optimizer->Step(1e-3).value(), norm, 1e-12 * norm);
   scaled.parameter->gradient.mul_(static_cast<float>(0.5 / norm));
-  scaled.optimizer->Step(1e-3);
+  ASSERT_TRUE(scaled.optimizer->Step(1e-3));
   EXPECT_TRUE(at::equal(problem.parameter->value, scaled.parameter->value));
+}
+
+TEST(AdamW, ChangesNothingForAGradientThatIsNoNumberOrTooLarge) {
+  for (const double clip : {0.0, 0.5}) {
+    for (const float bad : {NAN, INFINITY, 2e19F}) {
+      Problem problem({.clip_norm = clip});
+      problem.SetGradient(1);
+      ASSERT_TRUE(problem.optimizer->Step(1e-3));
+      const at::Tensor before = problem.parameter->value.clone();
+      problem.SetGradient(2);
+      problem.parameter->gradient.mutable_data_ptr<float>()[20] = bad;
+      const auto norm = problem.optimizer->Step(1e-3);
+      if (std::isfinite(bad) && clip > 0) {
+        EXPECT_TRUE(norm);  // scaled down before it is squared
+        continue;
+      }
+      ASSERT_FALSE(norm) << bad;
+      EXPECT_TRUE(at::equal(problem.parameter->value, before));
+      EXPECT_EQ(problem.optimizer->steps(), 1U);
+      for (const float moment : problem.optimizer->Moment2(0)) EXPECT_TRUE(std::isfinite(moment));
+    }
+  }
 }
 
 TEST(AdamW, RefusesSettingsThatMakeNoSense) {
@@ -161,6 +183,8 @@ TEST(AdamW, RefusesSettingsThatMakeNoSense) {
   EXPECT_FALSE(AdamW::Create(model, {.epsilon = 0}));
   EXPECT_FALSE(AdamW::Create(model, {.weight_decay = -1}));
   EXPECT_FALSE(AdamW::Create(model, {.clip_norm = NAN}));
+  EXPECT_FALSE(AdamW::Create(model, {.clip_norm = INFINITY}));
+  EXPECT_FALSE(AdamW::Create(model, {.weight_decay = INFINITY}));
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
 #include "vit/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 
 #include "data/decode/image.h"
+#include "data/layout/split_folder.h"
+#include "vit/ranges.h"
 
 namespace muster::recipes {
 namespace {
@@ -14,9 +17,14 @@ void AddRunFlags(CLI::App& app, VitFlags& flags) {
   app.add_option("--steps", trainer.steps, "optimizer steps")->capture_default_str();
   app.add_option("--batch", trainer.global_batch, "samples of all ranks in a step")
       ->capture_default_str();
+  app.add_option("--channels", flags.channels,
+                 "1: images are made grey, 3: RGB (default: those of the first image)");
   app.add_option("--seed", trainer.seed, "of order, augmentation and first weights")
       ->capture_default_str();
   app.add_option("--mode", flags.mode, "canonical (same bits on 1, 2, 4 and 8 ranks) or fast")
+      ->capture_default_str();
+  app.add_option("--overlap", flags.overlap,
+                 "reduce gradients beside backward: auto (with two cores a rank), on or off")
       ->capture_default_str();
   app.add_option("--order", flags.order, "sequential, shard, window or full")
       ->capture_default_str();
@@ -24,6 +32,8 @@ void AddRunFlags(CLI::App& app, VitFlags& flags) {
       ->capture_default_str();
   app.add_option("--log-every", trainer.log_every, "steps")->capture_default_str();
   app.add_option("--eval-every", trainer.eval_every, "steps; 0: at the end")->capture_default_str();
+  app.add_option("--eval-split", flags.eval_split,
+                 "split to evaluate on (default: test, else validation, else none)");
   app.add_option("--checkpoint-dir", trainer.checkpoint.folder,
                  "where to save and resume (default: what muster run says)");
   app.add_option("--checkpoint-every", trainer.checkpoint.every,
@@ -57,15 +67,35 @@ void AddModelFlags(CLI::App& app, VitOptions& model) {
   app.add_flag("--flip,!--no-flip", model.augmentation.flip, "mirror half of the images");
 }
 
-Result<train::Splits> OpenSplits(const std::string& path) {
-  train::Splits splits;
-  splits.train = MUSTER_TRY(data::Dataset::Open(path, {.split = "train"}));
-  auto test = data::Dataset::Open(path, {.split = "test"});
-  if (test) {
-    splits.test = *std::move(test);
-  } else if (test.error().code() != Code::kNotFound) {
-    return std::move(test.error());
+// A folder of one split without a name is for training, and for nothing else: scored on, it would
+// be the rows that were learned.
+Status OpenTrain(const std::string& path, const std::vector<data::SplitPlace>& places,
+                 train::Splits& splits) {
+  const bool unnamed = places.size() == 1 && places[0].name.empty();
+  splits.train = MUSTER_TRY(data::Dataset::Open(path, {.split = unnamed ? "" : "train"}));
+  return Ok();
+}
+
+Status OpenTest(const std::string& path, const std::vector<data::SplitPlace>& places,
+                const std::string& wanted, train::Splits& splits) {
+  const auto open = [&](const std::string& name) -> Status {
+    splits.test = MUSTER_TRY(data::Dataset::Open(path, {.split = name}));
+    splits.test_name = name;
+    return Ok();
+  };
+  if (!wanted.empty()) return Within("--eval-split", open(wanted));
+  for (const char* name : {"test", "validation"}) {
+    const auto has = [&](const data::SplitPlace& place) { return place.name == name; };
+    if (std::ranges::any_of(places, has)) return open(name);
   }
+  return Ok();
+}
+
+Result<train::Splits> OpenSplits(const std::string& path, const std::string& eval_split) {
+  const std::vector<data::SplitPlace> places = MUSTER_TRY(data::FindSplits(path));
+  train::Splits splits;
+  MUSTER_TRY(OpenTrain(path, places, splits));
+  MUSTER_TRY(OpenTest(path, places, eval_split, splits));
   return splits;
 }
 
@@ -75,6 +105,38 @@ Result<data::ImageShape> ImageOf(const data::Dataset& dataset) {
   const data::RowView row = MUSTER_TRY(dataset.Read(0));
   const auto header = MUSTER_TRY(Within(dataset.Where(0), data::ReadImageHeader(row.image)));
   return data::ImageShape{header.height, header.width, header.channels};
+}
+
+std::string ClassText(const std::vector<std::string>& names, std::size_t i) {
+  return i < names.size() ? "'" + names[i] + "'" : "absent";
+}
+
+// What a training would end in is found before it: the same classes, the same size, labels at all.
+Status CheckTest(const train::Splits& splits, const data::ImageShape& image) {
+  const auto& learned = splits.train->label_names();
+  const auto& scored = splits.test->label_names();
+  for (std::size_t i = 0; i < std::max(learned.size(), scored.size()); ++i) {
+    if (ClassText(learned, i) == ClassText(scored, i)) continue;
+    return Error(Code::kInvalid,
+                 "class " + std::to_string(i) + " is " + ClassText(learned, i) +
+                     " in the split train and " + ClassText(scored, i) + " in " + splits.test_name,
+                 "pack both splits together, or score on another with --eval-split NAME");
+  }
+  const data::ImageShape first = MUSTER_TRY(ImageOf(*splits.test));
+  if (first.height != image.height || first.width != image.width) {
+    return Error(Code::kInvalid,
+                 splits.test->Where(0) + ": the image has " + std::to_string(first.height) + " × " +
+                     std::to_string(first.width) + " pixels, those of train have " +
+                     std::to_string(image.height) + " × " + std::to_string(image.width));
+  }
+  const data::RowView row = MUSTER_TRY(splits.test->Read(0));
+  if (row.label < 0) {
+    return Error(Code::kInvalid,
+                 splits.test->Where(0) + ": the label is " + std::to_string(row.label) +
+                     ", the split " + splits.test_name + " cannot be scored",
+                 "name a split with labels: --eval-split validation");
+  }
+  return Ok();
 }
 
 }  // namespace
@@ -92,10 +154,12 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
     return Error(Code::kInvalid, "no dataset given",
                  "name a packed folder: muster-train vit --data DIR");
   }
+  MUSTER_TRY(CheckRanges(flags));
   train::TrainerOptions options = flags.trainer;
-  options.mode = MUSTER_TRY(train::ParseMode(flags.mode));
-  options.order = MUSTER_TRY(data::ParseOrderMode(flags.order));
-  options.schedule = {.shape = MUSTER_TRY(train::ParseShape(flags.schedule)),
+  options.mode = MUSTER_TRY(Within("--mode", train::ParseMode(flags.mode)));
+  options.overlap = MUSTER_TRY(Within("--overlap", train::ParseOverlap(flags.overlap)));
+  options.order = MUSTER_TRY(Within("--order", data::ParseOrderMode(flags.order)));
+  options.schedule = {.shape = MUSTER_TRY(Within("--schedule", train::ParseShape(flags.schedule))),
                       .peak = flags.learning_rate,
                       .total = options.steps,
                       .warm_up = static_cast<std::uint64_t>(
@@ -104,12 +168,15 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
   if (options.checkpoint.folder.empty()) options.checkpoint.folder = env.checkpoint_dir;
   if (options.checkpoint.every == 0) options.checkpoint.every = env.checkpoint_every;
 
-  auto splits = MUSTER_TRY(OpenSplits(path));
+  auto splits = MUSTER_TRY(OpenSplits(path, flags.eval_split));
   VitOptions model = flags.model;
   model.image = MUSTER_TRY(ImageOf(*splits.train));
+  if (flags.channels != 0) model.image.channels = flags.channels;
+  options.drop_colour = flags.channels == 1;  // asked for by name
   options.image = model.image;
   model.classes = static_cast<std::int64_t>(splits.train->label_names().size());
   MUSTER_TRY(Validate(model));
+  if (splits.test != nullptr) MUSTER_TRY(CheckTest(splits, model.image));
   return VitRun{.task = Vit(model), .splits = std::move(splits), .options = options};
 }
 

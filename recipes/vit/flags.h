@@ -16,12 +16,15 @@ class App;
 namespace muster::recipes {
 
 struct VitFlags {
-  std::string data;  ///< folder of a packed dataset with the splits train and test
+  std::string data;  ///< folder of a packed dataset with the split train, or of one unnamed split
+  std::string eval_split;  ///< empty: test, or validation where there is no test
   std::string mode = "canonical";
   std::string order = "full";
   std::string schedule = "cosine";
+  std::string overlap = "auto";
   double learning_rate = 2e-3;
-  double warm_up = 0.05;  ///< fraction of the steps
+  double warm_up = 0.05;       ///< fraction of the steps
+  std::uint32_t channels = 0;  ///< 1, 3; 0: those of the first image, and no later one has more
   VitOptions model;
   train::TrainerOptions trainer;
 };
@@ -36,7 +39,9 @@ struct VitRun {
 };
 
 /// Opens the data and fits the model to it. What the host says about data and checkpoints counts
-/// where a flag is absent.
+/// where a flag is absent. Invalid, before anything else is done, for a flag out of its range
+/// (named with its value) and for an evaluation split that the model cannot be scored on: other
+/// classes, another size, no labels.
 Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env);
 
 }  // namespace muster::recipes

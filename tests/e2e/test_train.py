@@ -1,0 +1,285 @@
+"""muster-train as a user meets it: what it refuses before the first step, what it says, and whom it lets into a folder."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import zlib
+
+import pytest
+
+SIZE = 14
+SMALL = {"--patch": 7, "--width": 16, "--blocks": 1, "--batch": 16, "--steps": 4, "--decode-threads": 0}
+
+
+def small_but(*words) -> list[str]:
+    """The flags of a small run but for those that `words` give."""
+    kept = [word for flag, value in SMALL.items() if flag not in words for word in (flag, value)]
+    return [str(word) for word in (*kept, *words)]
+
+
+def png(shade: int, channels: int = 1, seed: int = 0) -> bytes:
+    rows = b"".join(
+        b"\0" + bytes((shade + 7 * seed + 3 * y + x) % 256 for x in range(SIZE * channels)) for y in range(SIZE)
+    )
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", SIZE, SIZE, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def write_images(folder: pathlib.Path, classes=("cat", "dog"), count: int = 16, colour_from: int = 1000):
+    """`count` images a class, grey before image `colour_from`."""
+    for number, name in enumerate(classes):
+        (folder / name).mkdir(parents=True)
+        for i in range(count):
+            image = png(100 * number, 3 if i >= colour_from else 1, i)
+            (folder / name / f"{i:03}.png").write_bytes(image)
+
+
+def join(folder: pathlib.Path, **splits: pathlib.Path) -> pathlib.Path:
+    """A DatasetDict of folders that were packed one by one."""
+    folder.mkdir()
+    (folder / "dataset_dict.json").write_text(json.dumps({"splits": list(splits)}))
+    for name, source in splits.items():
+        shutil.copytree(source, folder / name)
+    return folder
+
+
+@pytest.fixture
+def pack(muster, tmp_path):
+    """pack(name, …) → a packed folder of one split, made by write_images(…)."""
+
+    def make(name: str, **images) -> pathlib.Path:
+        write_images(tmp_path / f"{name}-images", **images)
+        done = muster("data", "pack", tmp_path / f"{name}-images", tmp_path / name)
+        assert done.code == 0, done.err
+        return tmp_path / name
+
+    return make
+
+
+@pytest.fixture
+def data(pack, tmp_path) -> pathlib.Path:
+    return join(tmp_path / "data", train=pack("a"), test=pack("b", count=5))
+
+
+@pytest.fixture
+def train_command(programs):
+    def command(data, *words) -> list[str]:
+        return [str(programs / "muster-train"), "vit", "--data", str(data), *small_but(*words)]
+
+    return command
+
+
+@pytest.fixture
+def train(train_command, tmp_path):
+    def run(data, *words) -> subprocess.CompletedProcess:
+        command = train_command(data, *words)
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+
+    return run
+
+
+def refused(done: subprocess.CompletedProcess, *parts: str):
+    """It ended by itself, before the first step, and said why."""
+    assert done.returncode > 0, (done.returncode, done.stderr)
+    assert "step 4" not in done.stdout
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_the_rows_of_training_are_never_the_test_split(train, pack):
+    folder = pack("single")
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps(state | {"_split": None}))
+    done = train(folder)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" not in done.stdout
+    assert "no split test or validation" in done.stdout
+
+
+def test_a_folder_that_is_only_a_test_split_is_not_trained_on(train, pack):
+    folder = pack("single")
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps(state | {"_split": "test"}))
+    refused(train(folder), "no split 'train'")
+
+
+def test_validation_is_taken_where_there_is_no_test_split_and_named(train, pack, tmp_path):
+    done = train(join(tmp_path / "data", train=pack("a"), validation=pack("b", count=5)))
+    assert done.returncode == 0, done.stderr
+    assert "validation accuracy=" in done.stdout and "samples=10" in done.stdout
+
+
+def test_the_split_to_evaluate_can_be_chosen(train, pack, tmp_path):
+    data = join(tmp_path / "data", train=pack("a"), test=pack("b", count=5), other=pack("c", count=7))
+    done = train(data, "--eval-split", "other")
+    assert "other accuracy=" in done.stdout and "samples=14" in done.stdout
+    refused(train(data, "--eval-split", "absent"), "absent")
+
+
+def test_splits_with_other_classes_are_refused_and_the_class_is_named(train, pack, tmp_path):
+    data = join(tmp_path / "data", train=pack("a"), test=pack("b", classes=("cat", "dog", "eel")))
+    refused(train(data), "test", "eel")
+    data = join(tmp_path / "swapped", train=pack("c"), test=pack("d", classes=("cat", "cow")))
+    refused(train(data), "dog", "cow")
+
+
+def test_a_colour_image_behind_a_grey_one_is_not_silently_made_grey(train, pack):
+    folder = pack("mixed", colour_from=8)
+    done = train(folder)
+    refused(done, "--channels 3")
+    assert re.search(r"batch 0, row \d+: the image has 3 channels", done.stderr)
+    for channels in (1, 3):
+        assert train(folder, "--channels", channels).returncode == 0
+    refused(train(folder, "--channels", 2), "--channels")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--warm-up", -0.1),
+        ("--warm-up", 1.5),
+        ("--warm-up", "nan"),
+        ("--lr", "inf"),
+        ("--lr", 0),
+        ("--weight-decay", "inf"),
+        ("--weight-decay", -1),
+        ("--beta1", 1),
+        ("--beta2", "nan"),
+        ("--clip-norm", "inf"),
+        ("--label-smoothing", -0.1),
+        ("--crop-fraction", 2),
+        ("--crop-padding", 4000000000),
+        ("--width", 2**40),
+        ("--blocks", 0),
+        ("--heads", -4),
+        ("--mlp-ratio", 2**40),
+        ("--patch", 0),
+        ("--steps", 0),
+        ("--steps", 10**15),
+        ("--batch", 0),
+        ("--decode-threads", 10**6),
+        ("--overlap", "perhaps"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_name_of_its_flag(train, data, words):
+    refused(train(data, *words), words[0])
+
+
+def test_the_folder_of_checkpoints_is_made_with_its_parents(train, data, tmp_path):
+    done = train(data, "--checkpoint-dir", "some/where/deep")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "some/where/deep/step-000000000004/manifest.json").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_training(train, data, tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in ("file", "file/inside", "/proc/muster/inside"):
+        done = train(data, "--checkpoint-dir", folder, "--log-every", 1)
+        refused(done, folder)
+        assert "step 1 " not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (("--heads", 8), ("heads", "4", "8")),
+        (("--label-smoothing", 0.1), ("label_smoothing", "0.1")),
+        (("--flip",), ("flip", "false", "true")),
+        (("--crop-padding", 2), ("crop_padding", "1", "2")),
+        (("--crop-fraction", 0.25), ("crop_fraction", "0.5", "0.25")),
+    ],
+)
+def test_a_checkpoint_of_another_function_is_refused_by_the_name_of_the_difference(train, data, words, parts):
+    assert train(data, "--checkpoint-dir", "c").returncode == 0
+    refused(train(data, "--checkpoint-dir", "c", *words), *parts)
+    done = train(data, "--checkpoint-dir", "c", "--lr", 1e-3)  # what may change does not change the function
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_second_run_in_one_folder_is_refused_and_told_who_holds_it(train, train_command, data, tmp_path, wait_until):
+    command = train_command(data, "--checkpoint-dir", "c", "--checkpoint-every", 1, "--steps", 1000000)
+    first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    try:
+        wait_until((tmp_path / "c" / "latest").exists, "a checkpoint")
+        refused(train(data, "--checkpoint-dir", "c"), "in use", f"pid {first.pid}")
+        assert first.poll() is None
+    finally:
+        first.kill()
+        first.wait()
+    (tmp_path / "c" / "step-000000000002.dead.g7.tmp").mkdir()
+    (tmp_path / "c" / "step-000000000002.g7.tmp").mkdir()
+    done = train(data, "--checkpoint-dir", "c", "--steps", 1000000, "--crop-padding", 2)
+    refused(done, "crop_padding")  # the lock went with its holder
+    assert not list((tmp_path / "c").glob("*.tmp"))
+
+
+def test_a_damaged_newest_checkpoint_is_passed_over_and_named(train, muster, data, tmp_path):
+    words = ("--checkpoint-dir", "c", "--checkpoint-every", 2)
+    assert train(data, *words, "--steps", 6).returncode == 0
+    want = muster("ckpt", "digest", "c", "--json").json()["checkpoints"][0]["digest"]
+    victim = tmp_path / "c/step-000000000006/rank-00000-of-00001.safetensors"
+    content = bytearray(victim.read_bytes())
+    content[-1000] ^= 1
+    victim.write_bytes(content)
+    (tmp_path / "c/step-000000000004/manifest.json").unlink()
+
+    done = train(data, *words, "--steps", 6)
+    assert done.returncode == 0, done.stderr
+    assert "resuming at step 2" in done.stdout
+    assert str(pathlib.Path("c/step-000000000006") / victim.name) in done.stderr
+    assert "step-000000000004" in done.stderr
+    got = muster("ckpt", "digest", "c", "--json")
+    assert got.json()["checkpoints"][0]["digest"] == want
+    assert muster("ckpt", "verify", "c", "--json").json()["ok"] is True
+
+    for step in ("2", "4", "6"):
+        (tmp_path / f"c/step-{step:0>12}/manifest.json").write_text("{}")
+    refused(train(data, *words, "--steps", 6), "step-000000000006")
+
+
+def test_overlap_changes_no_bit(muster, data, tmp_path):
+    for overlap in ("on", "off", "auto"):
+        words = small_but("--data", data, "--overlap", overlap, "--checkpoint-dir", tmp_path / f"c-{overlap}")
+        done = muster("run", "-n", 2, "--run-dir", overlap, "--quiet", "--", "muster-train", "vit", *words)
+        assert done.code == 0, done.err
+    done = muster("ckpt", "digest", "c-on", "c-off", "c-auto")
+    assert done.code == 0 and done.out.endswith("bitwise equal\n"), done.out
+
+
+def test_a_killed_rank_0_leaves_its_folder_to_the_next_generation(muster, programs, data, tmp_path, wait_until):
+    words = small_but("--data", data, "--steps", 400, "--checkpoint-every", 20)
+    steps = tmp_path / "hurt/steps/rank-0.jsonl"
+
+    def command(run):
+        return ["run", "-n", "2", "--run-dir", run, "--", "muster-train", "vit", *words, "--checkpoint-dir", f"{run}-c"]
+
+    hurt = subprocess.Popen(
+        [programs / "muster", *command("hurt")],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_until(lambda: steps.exists() and steps.read_text().count("\n") > 50, "step 50")
+        started = [json.loads(line) for line in (tmp_path / "hurt/events.jsonl").read_text().splitlines()]
+        (pid,) = (e["pid"] for e in started if e["event"] == "worker_started" and e["rank"] == 0)
+        os.kill(pid, signal.SIGKILL)
+        _, err = hurt.communicate(timeout=60)
+    finally:
+        hurt.kill()
+    assert hurt.returncode == 0, err
+    assert json.loads((tmp_path / "hurt/result.json").read_text())["restarts"] == 1
+    assert not list((tmp_path / "hurt-c").glob("*.tmp"))
+    assert muster(*command("whole")).code == 0
+    done = muster("ckpt", "digest", "hurt-c", "whole-c")
+    assert done.out.endswith("bitwise equal\n"), done.out

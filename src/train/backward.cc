@@ -21,7 +21,7 @@ Status Guarded(const char* what, const std::function<Status()>& body) {
   } catch (const c10::Error& error) {
     const std::string why = error.what_without_backtrace();
     // How torch's CPU allocator says it.
-    const bool memory = why.find("not enough memory") != std::string::npos;
+    const bool memory = why.find("DefaultCPUAllocator") != std::string::npos;
     return failed(memory ? Code::kExhausted : Code::kBug, why);
   } catch (const std::bad_alloc&) {
     return failed(Code::kExhausted, "out of memory");

@@ -237,6 +237,20 @@ TEST_F(LoaderTest, ABatchOutlivesItsLoader) {
   EXPECT_LT((*batch)->shards()[0].pixels[0], 256);
 }
 
+TEST_F(LoaderTest, ASplitWithoutANameIsNoneThatIsAskedForByName) {
+  std::string state = ReadFile(folder_ / "set/state.json");
+  const auto at = state.find("\"train\"");
+  ASSERT_NE(at, std::string::npos);
+  WriteFile(folder_ / "set/state.json", state.replace(at, 7, "null"));
+  EXPECT_TRUE(Dataset::Open(folder_ / "set"));
+  for (const char* name : {"train", "test"}) {
+    const auto opened = Dataset::Open(folder_ / "set", {.split = name});
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code(), Code::kNotFound);
+    EXPECT_NE(opened.error().hint().find("one without a name"), std::string::npos);
+  }
+}
+
 TEST_F(LoaderTest, ADamagedRowIsTheErrorOfItsStep) {
   const std::string shard = (folder_ / "set/") + set_->shards()[0].name;
   const RowView row = *set_->Read(3);

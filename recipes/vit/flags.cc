@@ -103,7 +103,8 @@ Result<train::Splits> OpenSplits(const std::string& path, const std::string& eva
 Result<data::ImageShape> ImageOf(const data::Dataset& dataset) {
   if (dataset.rows() == 0) return Error(Code::kInvalid, "the dataset has no rows");
   const data::RowView row = MUSTER_TRY(dataset.Read(0));
-  const auto header = MUSTER_TRY(Within(dataset.Where(0), data::ReadImageHeader(row.image)));
+  const auto header =
+      MUSTER_TRY(Within(dataset.Where(0), data::ReadImageHeader(row.image, data::kAnyPixels)));
   return data::ImageShape{header.height, header.width, header.channels};
 }
 

@@ -254,8 +254,10 @@ TEST(Save, StandsForTheRankThatCommittedItWhenAPeerDiesAfterwards) {
     const auto report = Save(PosixFiles(), peer, sample.Request(folder.path(), 1, Rank(0), 1));
     ASSERT_EQ(report.has_value(), at == 2) << at;
     EXPECT_EQ(StepsIn(folder.path()).size(), at == 2 ? 1u : 0u);
-    if (report) EXPECT_THAT(report->notes, ElementsAre(HasSubstr("rank 1 is gone")));
-    if (report) continue;
+    if (report) {
+      EXPECT_THAT(report->notes, ElementsAre(HasSubstr("rank 1 is gone")));
+      continue;
+    }
     // Says once what was being done.
     const std::string& message = report.error().message();
     EXPECT_EQ(message.find("save the checkpoint"), message.rfind("save the checkpoint"));

@@ -31,7 +31,7 @@ Result<Mode> ParseMode(std::string_view name);
 
 /// Whether reductions run beside backward (strategy_data_parallel.h). The same bits either way.
 enum class OverlapChoice {
-  kAuto,  ///< when the machine has two cores a rank: with fewer the threads take turns and lose
+  kAuto,  ///< where there are two cores a rank; with one it gains nothing (bench/README.md)
   kOn,
   kOff,
 };

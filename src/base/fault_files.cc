@@ -17,6 +17,7 @@ class FaultFiles::File final : public WritableFile {
     }
     return turn;
   }
+  std::uint64_t written() const override { return inner_->written(); }
   Status Sync() override {
     MUSTER_TRY(owner_.Next("fsync " + path_));
     return inner_->Sync();

@@ -23,9 +23,11 @@ class WritableFile {
   virtual ~WritableFile() = default;
   /// Appends all of `data`, or fails (Exhausted when the disk is full, DataLoss on EIO).
   virtual Status Write(ByteSpan data) = 0;
+  /// How many bytes this object has put into the file: after a Write that failed, how far it came.
+  virtual std::uint64_t written() const = 0;
   /// fsync(2): what was written before survives a power cut once this returns. After a failed Write
-  /// or Sync it fails for good, because the kernel may have dropped the pages that it could not
-  /// write.
+  /// or Sync both fail for good, because the kernel may have dropped the pages that it could not
+  /// write; who wants to go on appending opens the file anew.
   virtual Status Sync() = 0;
   /// Closes; a failure here may be the first word of a lost write, so it must be looked at. The
   /// destructor closes silently.

@@ -22,7 +22,12 @@ class MemoryFiles::File final : public WritableFile {
   Status Write(ByteSpan data) override {
     MutexLock lock(mutex_);
     node_->content += AsText(data);
+    written_ += data.size();
     return Ok();
+  }
+  std::uint64_t written() const override {
+    MutexLock lock(mutex_);
+    return written_;
   }
   Status Sync() override {
     MutexLock lock(mutex_);
@@ -34,6 +39,7 @@ class MemoryFiles::File final : public WritableFile {
  private:
   Mutex& mutex_;
   NodePtr node_;
+  std::uint64_t written_ = 0;
 };
 
 MemoryFiles::MemoryFiles() : root_(std::make_shared<Node>()) { root_->folder = true; }

@@ -40,9 +40,11 @@ class PosixWritableFile final : public WritableFile {
       const auto n = Retry([&] { return ::write(fd_.get(), data.data(), data.size()); });
       if (n < 0) return Remember("write");
       data = data.subspan(static_cast<std::size_t>(n));
+      written_ += static_cast<std::uint64_t>(n);
     }
     return Ok();
   }
+  std::uint64_t written() const override { return written_; }
   Status Sync() override {
     if (failed_) return *failed_;
     if (Retry([&] { return ::fsync(fd_.get()); }) < 0) return Remember("fsync");
@@ -63,6 +65,7 @@ class PosixWritableFile final : public WritableFile {
 
   Fd fd_;
   std::string path_;
+  std::uint64_t written_ = 0;
   std::optional<Error> failed_;
 };
 

@@ -150,18 +150,29 @@ def as_from_a_terminal(ignored, more=None):
 def start(bin_with_stepper, tmp_path):
     """start(CMD…, ranks=2, flags=[…]) → Run. What is alive at the end of the test is killed.
 
-    `prefix` are the words of a program that execs the rest, `prepare` is called in the child before it is executed.
+    `prefix` are the words of a program that execs the rest, `prepare` is called in the child before it is executed,
+    `console` is a descriptor that stdout and stderr go to instead of `Run.out` and `Run.err`.
     """
     runs = []
 
-    def begin(*command, ranks=2, flags=(), folder=None, ignored=(), prefix=(), prepare=None, **environment) -> Run:
+    def begin(
+        *command,
+        ranks=2,
+        flags=(),
+        folder=None,
+        ignored=(),
+        prefix=(),
+        prepare=None,
+        console=subprocess.PIPE,
+        **environment,
+    ) -> Run:
         folder = folder or tmp_path / f"run-{len(runs)}"
         words = ["run", "-n", ranks, "--run-dir", folder, *flags, "--", *command]
         process = subprocess.Popen(
             [*prefix, str(bin_with_stepper / "muster"), *map(str, words)],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stdout=console,
+            stderr=console,
             text=True,
             errors="replace",
             cwd=tmp_path,

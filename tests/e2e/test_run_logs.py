@@ -2,6 +2,8 @@
 
 import os
 import pathlib
+import pty
+import signal
 import subprocess
 
 import pytest
@@ -58,6 +60,16 @@ def test_a_console_that_nobody_reads_does_not_stop_the_run(bin_with_stepper, tmp
     assert log.stat().st_size == 100000 * 101
 
 
+def test_a_terminal_that_nobody_reads_does_not_stop_the_run(start, python):
+    master, slave = pty.openpty()
+    code = "for i in range(20000): print('y' * 100)\nimport os; os.kill(os.getpid(), 9)"
+    run = start(python, "-c", code, console=slave, flags=["--max-restarts", 1])
+    os.close(slave)
+    assert run.end() == 93
+    assert run.log(0, 2).count(b"\n") == 20000
+    os.close(master)
+
+
 def test_a_closed_console_does_not_stop_the_run(bin_with_stepper, tmp_path, wait_until):
     command = f"{bin_with_stepper}/muster run --run-dir {tmp_path}/run -- muster-train --steps 200 2>&1 | head -1"
     subprocess.run(["bash", "-c", command], check=True, timeout=60, capture_output=True)
@@ -100,3 +112,53 @@ def test_a_restart_on_a_full_disk_still_gets_its_generation(start, tiny_disk):
     filler.unlink()
     assert run.end() == 0, run.err
     assert run.result()["restarts"] == 1
+
+
+def fill(folder: pathlib.Path) -> pathlib.Path:
+    """Takes the last free byte of the disk."""
+    filler = folder / "filler"
+    try:
+        with filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"f" * 4096)
+    except OSError:
+        pass
+    return filler
+
+
+def read_to_step(run, step: int):
+    """Reads the console of a run of one rank until it shows that step."""
+    for line in run.process.stdout:
+        if line.startswith("[0 1] step ") and int(line.split()[3]) >= step:
+            return
+    raise AssertionError("the console ended")
+
+
+def test_a_disk_that_has_room_again_is_written_again(start, tiny_disk):
+    run = start("muster-train", "--steps", 100000, "--every", 1000000, folder=tiny_disk / "run", ranks=1)
+    run.wait_step(10)
+    filler = fill(tiny_disk)
+    full_at = len(run.steps(0))
+    read_to_step(run, full_at + 500)  # some 60 KB of steps
+    assert len(run.steps(0)) < full_at + 100
+    filler.unlink()
+    run.wait_step(full_at + 1000)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    steps = [record["step"] for record in run.steps(0)]
+    assert steps == list(range(1, len(steps) + 1)), "every step is there, and once"
+    assert [run.events(name)[0]["event"] for name in ("signal", "log_dropped", "run_ended")]
+    assert not run.events("records_lost")
+    log = run.log(0).decode().splitlines()
+    missing = [int(line.split()[1]) for line in log if "bytes are missing here]" in line]
+    assert sum(missing) == sum(event["bytes"] for event in run.events("log_dropped")) > 0
+    assert f"step {full_at + 1000} loss" in "\n".join(log)
+    run.assert_nothing_left()
+
+
+def test_what_a_full_disk_never_took_is_told(start, tiny_disk):
+    run = start("muster-train", "--steps", 600, "--every", 1000000, folder=tiny_disk / "run", ranks=1)
+    run.wait_step(10)
+    fill(tiny_disk)
+    assert run.end() == 0, run.err
+    assert "muster: the disk had no room for" in run.err and "of steps/" in run.err

@@ -30,14 +30,29 @@ RunOutcome RunLoop::End() {
   outcome.hung_writer = !logs_->Stop(seconds(1));
   WriteFaults(true);
   ReportLosses();
-  board_->Flush();
+  ReportRecordLoss();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                             {"exit_code", verdict.exit_code}});
   outcome.result_json = FormatResult(verdict);
   const Status written = folder_.Write("result.json", outcome.result_json);
   TellResult(verdict, written ? "" : written.error().ToString());
-  console_.Flush(seconds(1));
+  console_->Flush(seconds(1));
   return outcome;
+}
+
+/// Said by mouth as well: a disk that is still full takes no event either.
+void RunLoop::ReportRecordLoss() {
+  const bool steps_whole = board_->Flush();
+  const bool events_whole = events_.Flush();
+  const std::uint64_t steps = board_->unwritten_bytes();
+  const std::uint64_t events = events_.unwritten_bytes();
+  if (steps_whole && events_whole && steps + events + board_->missed() == 0) return;
+  events_.Add("records_lost",
+              {{"step_bytes", steps}, {"event_bytes", events}, {"steps_missed", board_->missed()}});
+  if (steps + events == 0) return;
+  console_->Say(fmt::format("muster: the disk had no room for {} of steps/ and {} of events.jsonl",
+                            FormatBytes({static_cast<std::int64_t>(steps)}),
+                            FormatBytes({static_cast<std::int64_t>(events)})));
 }
 
 std::string RunLoop::FormatResult(const Verdict& verdict) const {
@@ -67,24 +82,24 @@ void RunLoop::TellResult(const Verdict& verdict, const std::string& result_error
   const LostTime lost = accounting_.lost();
   const auto goodput = accounting_.Goodput();
   if (fault_sentence_ && !verdict.succeeded) {
-    console_.Say("muster: " + *fault_sentence_);
+    console_->Say("muster: " + *fault_sentence_);
   }
   if (!verdict.succeeded) {
-    console_.Say(
+    console_->Say(
         fmt::format("muster: failed: {} (exit code {})", verdict.reason, verdict.exit_code));
   }
-  console_.Say(fmt::format("muster: {} in {:.1f} s: {} steps, {} {}{}",
-                           verdict.succeeded ? "finished" : "ended",
-                           ToSeconds(clock_.Now() - begin_), accounting_.steps(), state_.restarts,
-                           state_.restarts == 1 ? "restart" : "restarts",
-                           goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : ""));
+  console_->Say(fmt::format("muster: {} in {:.1f} s: {} steps, {} {}{}",
+                            verdict.succeeded ? "finished" : "ended",
+                            ToSeconds(clock_.Now() - begin_), accounting_.steps(), state_.restarts,
+                            state_.restarts == 1 ? "restart" : "restarts",
+                            goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : ""));
   if (lost.Total() > 0) {
-    console_.Say(fmt::format(
+    console_->Say(fmt::format(
         "muster: lost {:.2f} s: detect {:.2f}, stop {:.2f}, start {:.2f}, replay {:.2f}",
         lost.Total(), lost.detect_s, lost.stop_s, lost.start_s, lost.replay_s));
   }
-  if (!result_error.empty()) console_.Say("muster: result.json is missing: " + result_error);
-  console_.Say("muster: run folder " + folder_.path());
+  if (!result_error.empty()) console_->Say("muster: result.json is missing: " + result_error);
+  console_->Say("muster: run folder " + folder_.path());
 }
 
 }  // namespace muster::agent

@@ -46,7 +46,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       clock_(SystemClock()),
       folder_(std::move(folder)),
       run_id_(run_id),
-      console_(ConsoleFor(options), clock_),
+      console_(std::make_shared<Console>(ConsoleFor(options), clock_)),
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
       begin_(clock_.Now()) {
@@ -74,7 +74,7 @@ Status RunLoop::SetUp() {
   launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, folder_.path(), run_id_)));
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),
                                        .folder = folder_.At("logs"),
-                                       .console = &console_,
+                                       .console = console_,
                                        .clock = &clock_}));
   return StartShim();
 }
@@ -90,10 +90,10 @@ Status RunLoop::StartShim() {
 }
 
 RunOutcome RunLoop::Run() {
-  console_.Say(fmt::format("muster: {} {}, run folder {}", options_.ranks,
-                           options_.ranks == 1 ? "rank" : "ranks", folder_.path()));
+  console_->Say(fmt::format("muster: {} {}, run folder {}", options_.ranks,
+                            options_.ranks == 1 ? "rank" : "ranks", folder_.path()));
   if (options_.ranks > 1 && launcher_->omp_threads() > 1) {
-    console_.Say(
+    console_->Say(
         fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "
                     "torchrun sets 1",
                     launcher_->omp_threads()));
@@ -225,7 +225,7 @@ void RunLoop::ReadSignals() {
     }
     Feed({.kind = Event::Kind::kInterrupt, .signal = number});
     if (state_.interrupts == 1 && state_.phase == Phase::kEnding) {
-      console_.Say("muster: stopping the workers; once more kills them");
+      console_->Say("muster: stopping the workers; once more kills them");
     }
   }
 }
@@ -257,8 +257,8 @@ void RunLoop::Handle(const ShimMessage& message) {
     HandleExited(*exited);
   } else if (const auto* stopped = std::get_if<shim::Stopped>(&message)) {
     if (stopped->left != 0) {
-      console_.Say(fmt::format("muster: {} processes do not die of SIGKILL; going on without them",
-                               stopped->left));
+      console_->Say(fmt::format("muster: {} processes do not die of SIGKILL; going on without them",
+                                stopped->left));
     }
     Feed({.kind = Event::Kind::kStopped});
   }

@@ -75,13 +75,14 @@ class RunLoop {
   // run_end.cc: the end
   RunOutcome End();
   std::string FormatResult(const Verdict& verdict) const;
+  void ReportRecordLoss();
   void TellResult(const Verdict& verdict, const std::string& result_error);
 
   const RunOptions& options_;
   const Clock& clock_;
   RunFolder folder_;
   const std::string run_id_;
-  Console console_;
+  std::shared_ptr<Console> console_;
   EventLog events_;
   Accounting accounting_;
   JobState state_;

@@ -125,7 +125,7 @@ void RunLoop::NoteFault(const std::string& decision) {
                                 fault.steps ? fmt::format(" at step {}", fault.step) : "");
   loop_->After(kFaultRetry, [this] { WriteFaults(false); });
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
-    console_.Say("muster: " + decision);
+    console_->Say("muster: " + decision);
   }
 }
 
@@ -135,11 +135,11 @@ void RunLoop::TellRecovery() {
   const std::string who =
       fmt::format("{} {}", options_.ranks, options_.ranks == 1 ? "rank" : "ranks");
   if (state_.last_fault && state_.last_fault->steps) {
-    console_.Say(fmt::format("muster: {}; {} restarted; back at step {} after {:.2f} s",
-                             *fault_sentence_, who, recovery->resume_step, recovery->seconds));
+    console_->Say(fmt::format("muster: {}; {} restarted; back at step {} after {:.2f} s",
+                              *fault_sentence_, who, recovery->resume_step, recovery->seconds));
   } else {
-    console_.Say(fmt::format("muster: {}; {} started again after {:.2f} s", *fault_sentence_, who,
-                             recovery->seconds));
+    console_->Say(fmt::format("muster: {}; {} started again after {:.2f} s", *fault_sentence_, who,
+                              recovery->seconds));
   }
   fault_sentence_.reset();
 }
@@ -171,7 +171,7 @@ void RunLoop::WriteFaults(bool now) {
     const std::string name = fmt::format("fault-{}.json", record.fault.generation.value());
     Status written = folder_.Write(name, text, 0600);
     if (written) written = folder_.Write("fault.json", text, 0600);
-    if (!written) console_.Say("muster: " + written.error().ToString());
+    if (!written) console_->Say("muster: " + written.error().ToString());
     logs_->Forget(record.fault.generation);
     faults_.erase(faults_.begin());
   }

@@ -2,34 +2,37 @@
 
 #include <fmt/format.h>
 
-#include "base/durable.h"
+#include <utility>
 
 namespace muster::agent {
 
-bool LogFile::WriteAll(std::string_view bytes) {
-  if (!file_) {
-    const std::string folder = ParentOf(path_);
-    if (!files_.Exists(folder) && !files_.MakeDirectory(folder, 0700)) return false;
-    auto opened = files_.Create(path_, {.append = true, .mode = 0600});
-    if (!opened) return false;
-    file_ = std::move(*opened);
+/// True when no marker is due any more. One that the disk had room for half of is completed later,
+/// and what was lost since then gets its own.
+bool LogFile::Mark() {
+  while (!marker_.empty() || unmarked_ > 0) {
+    if (marker_.empty()) {
+      marker_ = fmt::format("\n[muster: {} bytes are missing here]\n", unmarked_);
+      const std::size_t kept = file_.Append(marker_);
+      // Not begun: it can still grow.
+      if (kept == 0) {
+        marker_.clear();
+        return false;
+      }
+      unmarked_ = 0;
+      marker_.erase(0, kept);
+    } else {
+      marker_.erase(0, file_.Append(marker_));
+    }
+    if (!marker_.empty()) return false;
   }
-  return bytes.empty() || file_->Write(AsBytes(bytes)).has_value();
+  return true;
 }
 
 std::uint64_t LogFile::Append(std::uint64_t missing, std::string_view bytes) {
   unmarked_ += missing;
-  if (unmarked_ > 0) {
-    if (!WriteAll(fmt::format("\n[muster: {} bytes are missing here]\n", unmarked_))) {
-      unmarked_ += bytes.size();
-      return missing + bytes.size();
-    }
-    unmarked_ = 0;
-  }
-  if (WriteAll(bytes)) return missing;
-  // A write that failed may have left a part of itself; the marker behind it says so.
-  unmarked_ += bytes.size();
-  return missing + bytes.size();
+  const std::size_t kept = Mark() ? file_.Append(bytes) : 0;
+  unmarked_ += bytes.size() - kept;
+  return missing + bytes.size() - kept;
 }
 
 }  // namespace muster::agent

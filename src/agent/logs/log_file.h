@@ -1,30 +1,28 @@
 #pragma once
-// One log file: a worker's bytes as written, and a marker where some are missing. Opened when it is
-// needed and again after an error, so that a disk that has room again is used again. The writer
-// thread's alone.
+// One log file: a worker's bytes as written, and a marker where some are missing. A disk that has
+// room again is used again. The writer thread's alone.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
-#include "base/file_system.h"
+#include "agent/run/reopening_file.h"
 
 namespace muster::agent {
 
 class LogFile {
  public:
-  LogFile(FileSystem& files, std::string path) : files_(files), path_(std::move(path)) {}
+  LogFile(FileSystem& files, std::string path) : file_(files, std::move(path), 0600) {}
 
   /// Appends `bytes`, with a marker in front when `missing` bytes or earlier ones could not be
-  /// kept. Returns how many bytes were lost by this call, `missing` included.
+  /// kept. Returns how many bytes were lost by this call, `missing` included. An empty call makes
+  /// the file.
   std::uint64_t Append(std::uint64_t missing, std::string_view bytes);
 
  private:
-  bool WriteAll(std::string_view bytes);
+  bool Mark();
 
-  FileSystem& files_;
-  std::string path_;
-  std::unique_ptr<WritableFile> file_;
+  ReopeningFile file_;
+  std::string marker_;          ///< begun and not complete
   std::uint64_t unmarked_ = 0;  ///< lost, and no marker stands for it yet
 };
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <future>
 #include <map>
+#include <optional>
 
 #include "agent/logs/log_file.h"
 #include "base/mutex.h"
@@ -47,20 +48,22 @@ class LogKeeper::Impl {
   explicit Impl(const LogKeeperOptions& options, Fd wake)
       : options_(options), wake_(std::move(wake)) {}
 
-  Status Begin() {
-    reader_ = MUSTER_TRY(StartThread("log-reader", [this](const auto&) { Read(); }));
-    // Shared, because a writer that hangs in the kernel is left to itself.
+  static Status Begin(const std::shared_ptr<Impl>& impl) {
+    impl->options_.console->OnText([keeper = impl.get()] { keeper->NotifyWriter(); });
+    impl->reader_ = MUSTER_TRY(
+        StartThread("log-reader", [keeper = impl.get()](const auto&) { keeper->Read(); }));
     const auto done = std::make_shared<std::promise<void>>();
-    writer_done_ = done->get_future();
-    auto writer = StartThread("log-writer", [this, done](const auto&) {
-      Write();
+    impl->writer_done_ = done->get_future();
+    // It holds what it uses: a write that hangs may come back when nobody waits for it any more.
+    auto writer = StartThread("log-writer", [impl, done](const auto&) {
+      impl->Write();
       done->set_value();
     });
     if (!writer) {
-      EndReader(options_.clock->Now());
+      impl->EndReader(impl->options_.clock->Now());
       return std::move(writer.error());
     }
-    writer_ = *std::move(writer);
+    impl->writer_ = *std::move(writer);
     return Ok();
   }
 
@@ -111,7 +114,12 @@ class LogKeeper::Impl {
   }
 
   bool Stop(std::chrono::nanoseconds limit) {
-    if (!reader_.joinable()) return true;
+    if (!stopped_) stopped_ = StopOnce(limit);
+    return *stopped_;
+  }
+
+ private:
+  bool StopOnce(std::chrono::nanoseconds limit) {
     EndReader(options_.clock->Now() + limit);
     {
       const MutexLock lock(mutex_);
@@ -127,7 +135,6 @@ class LogKeeper::Impl {
     return true;
   }
 
- private:
   void EndReader(Instant deadline) {
     {
       const MutexLock lock(mutex_);
@@ -136,6 +143,7 @@ class LogKeeper::Impl {
       Wake();
     }
     reader_.join();
+    options_.console->OnText({});
   }
 
   void Wake() {
@@ -299,6 +307,7 @@ class LogKeeper::Impl {
   std::jthread reader_;
   std::jthread writer_;
   std::future<void> writer_done_;
+  std::optional<bool> stopped_;  ///< what the first Stop said
 };
 
 Result<std::unique_ptr<LogKeeper>> LogKeeper::Start(const LogKeeperOptions& options) {
@@ -307,17 +316,13 @@ Result<std::unique_ptr<LogKeeper>> LogKeeper::Start(const LogKeeperOptions& opti
   if (!options.files->Exists(options.folder)) {
     MUSTER_TRY(options.files->MakeDirectory(options.folder, 0700));
   }
-  auto impl = std::make_unique<Impl>(options, std::move(wake));
-  MUSTER_TRY(Within("logs", impl->Begin()));
+  auto impl = std::make_shared<Impl>(options, std::move(wake));
+  MUSTER_TRY(Within("logs", Impl::Begin(impl)));
   return std::unique_ptr<LogKeeper>(new LogKeeper(std::move(impl)));
 }
 
-LogKeeper::LogKeeper(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-LogKeeper::~LogKeeper() {
-  // A writer that hangs in the kernel still uses it; see Stop.
-  if (!impl_->Stop(milliseconds(500))) [[maybe_unused]]
-    Impl* leaked = impl_.release();
-}
+LogKeeper::LogKeeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+LogKeeper::~LogKeeper() { impl_->Stop(milliseconds(500)); }
 
 Status LogKeeper::Add(const LogId& id, Fd pipe) { return impl_->Add(id, std::move(pipe)); }
 void LogKeeper::Finish(Rank rank, Generation generation, Instant deadline) {

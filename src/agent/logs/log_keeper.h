@@ -23,8 +23,8 @@ namespace muster::agent {
 
 struct LogKeeperOptions {
   FileSystem* files = nullptr;
-  std::string folder;  ///< "logs" of the run; made here
-  Console* console = nullptr;
+  std::string folder;                ///< "logs" of the run; made here
+  std::shared_ptr<Console> console;  ///< kept until a writer that hung comes back
   const Clock* clock = nullptr;
   Bytes stream_capacity = kStreamCapacity;
 };
@@ -65,13 +65,14 @@ class LogKeeper {
   std::vector<LogLoss> TakeLosses();
 
   /// Reads every pipe to its end or `limit`, writes what is held and joins. False when a write did
-  /// not come back in time: the caller must then leave by _exit.
+  /// not come back in time: the caller must then leave by _exit, and `files` and `clock` must last
+  /// until then. Further calls say the same.
   bool Stop(std::chrono::nanoseconds limit);
 
  private:
   class Impl;
-  explicit LogKeeper(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit LogKeeper(std::shared_ptr<Impl> impl);
+  std::shared_ptr<Impl> impl_;  ///< the writer thread's too
 };
 
 }  // namespace muster::agent

@@ -1,9 +1,11 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <array>
+#include <thread>
 
 #include "agent/logs/line_framer.h"
 #include "agent/logs/log_file.h"
@@ -73,20 +75,21 @@ TEST(LogFile, GoesOnAfterAFullDiskAndMarksTheGap) {
   LogFile file(disk, folder.path() + "/rank-0/gen-1.stdout.log");
   EXPECT_EQ(file.Append(0, "before\n"), 0U);
   disk.full = true;
-  EXPECT_EQ(file.Append(0, "12345"), 5U);
-  EXPECT_EQ(file.Append(0, "678"), 3U);
+  EXPECT_EQ(file.Append(0, "123456"), 3U) << "half of it was kept";
+  EXPECT_EQ(file.Append(0, "789"), 3U);
   disk.full = false;
   EXPECT_EQ(file.Append(2, "after\n"), 2U);
+  EXPECT_EQ(file.Append(0, "and on\n"), 0U);
   const auto text = PosixFiles().ReadAll(folder.path() + "/rank-0/gen-1.stdout.log", 1_KiB);
-  EXPECT_EQ(*text, "before\n\n[muster: 10 bytes are missing here]\nafter\n");
+  EXPECT_EQ(*text, "before\n123\n[muster: 8 bytes are missing here]\nafter\nand on\n");
 }
 
 TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
   const TemporaryFolder folder;
-  Console console({.quiet = true}, SystemClock());
+  const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
   auto keeper = *LogKeeper::Start({.files = &PosixFiles(),
                                    .folder = folder.path() + "/logs",
-                                   .console = &console,
+                                   .console = console,
                                    .clock = &SystemClock()});
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
@@ -104,11 +107,11 @@ TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
 
 TEST(LogKeeper, SaysThatItsThreadsCannotBeStarted) {
   const TemporaryFolder folder;
-  Console console({.quiet = true}, SystemClock());
+  const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
   const NoThreads limit;
   const auto keeper = LogKeeper::Start({.files = &PosixFiles(),
                                         .folder = folder.path() + "/logs",
-                                        .console = &console,
+                                        .console = console,
                                         .clock = &SystemClock()});
   ASSERT_FALSE(keeper);
   EXPECT_EQ(keeper.error().code(), Code::kExhausted);
@@ -117,10 +120,10 @@ TEST(LogKeeper, SaysThatItsThreadsCannotBeStarted) {
 TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   const TemporaryFolder folder;
   FullDisk disk;
-  Console console({.quiet = true}, SystemClock());
+  const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
   auto keeper = *LogKeeper::Start({.files = &disk,
                                    .folder = folder.path() + "/logs",
-                                   .console = &console,
+                                   .console = console,
                                    .clock = &SystemClock()});
   disk.full = true;
   std::array<int, 2> ends{};
@@ -135,6 +138,107 @@ TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   EXPECT_EQ(losses[0].id, id);
   EXPECT_EQ(losses[0].bytes, 10U);
   EXPECT_EQ(keeper->Tail(id), "lost bytes") << "the fault record still has it";
+}
+
+/// A file system whose writes hang until they are let go, as on a dead NFS server.
+class HungDisk final : public FullDisk {
+ public:
+  Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
+                                               const CreateOptions& options) override {
+    MutexLock lock(mutex_);
+    entered_ = true;
+    changed_.NotifyAll();
+    while (!free_) changed_.WaitUntil(mutex_, kNever);
+    return FullDisk::Create(path, options);
+  }
+  void AwaitHang() {
+    MutexLock lock(mutex_);
+    while (!entered_) changed_.WaitUntil(mutex_, kNever);
+  }
+  void LetGo() {
+    MutexLock lock(mutex_);
+    free_ = true;
+    changed_.NotifyAll();
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  bool entered_ MUSTER_GUARDED_BY(mutex_) = false;
+  bool free_ MUSTER_GUARDED_BY(mutex_) = false;
+};
+
+TEST(LogKeeper, OutlivesAWriteThatHangs) {
+  const TemporaryFolder folder;
+  HungDisk disk;
+  auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
+  const std::weak_ptr<Console> still_used = console;
+  auto keeper = *LogKeeper::Start({.files = &disk,
+                                   .folder = folder.path() + "/logs",
+                                   .console = std::move(console),
+                                   .clock = &SystemClock()});
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  ASSERT_TRUE(keeper->Add({Rank(0), Generation(1), Stream::kOut}, Fd(ends[0])));
+  ::close(ends[1]);
+  disk.AwaitHang();
+  EXPECT_FALSE(keeper->Stop(std::chrono::nanoseconds(0)));
+  EXPECT_FALSE(keeper->Stop(std::chrono::seconds(5))) << "the first answer stands";
+  keeper.reset();
+  EXPECT_FALSE(still_used.expired()) << "the writer may come back and must find what it uses";
+  disk.LetGo();
+  const Instant deadline = SystemClock().Now() + std::chrono::seconds(10);
+  while (!still_used.expired() && SystemClock().Now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(still_used.expired()) << "and lets go of it";
+}
+
+/// A terminal of our own; the test holds the master.
+struct Terminal {
+  Fd master;
+  Fd slave;
+};
+Terminal OpenTerminal() {
+  Terminal terminal;
+  terminal.master.Reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  MUSTER_CHECK(::grantpt(terminal.master.get()) == 0 && ::unlockpt(terminal.master.get()) == 0);
+  std::array<char, 64> name{};
+  MUSTER_CHECK(::ptsname_r(terminal.master.get(), name.data(), name.size()) == 0);
+  terminal.slave.Reset(::open(name.data(), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  return terminal;
+}
+
+TEST(Console, ATerminalThatIsNotReadBlocksNobody) {
+  const Terminal terminal = OpenTerminal();
+  const int fd = terminal.slave.get();
+  Console console({.out_fd = fd, .err_fd = fd}, SystemClock());
+  for (int i = 0; i < 100; ++i) {
+    console.Say(std::string(4000, 'x'));
+    console.Pump();
+  }
+  console.Flush(std::chrono::milliseconds(1));
+  EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0) << "others write to this open file too";
+}
+
+TEST(Console, SaysAllInOrderToAReaderThatIsSlow) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd read(ends[0]);
+  Fd write(ends[1]);
+  Console console({.out_fd = write.get(), .err_fd = write.get()}, SystemClock());
+  std::string expected;
+  for (int i = 0; i < 40; ++i) {
+    console.Say(std::string(5000, static_cast<char>('a' + i % 26)));
+    expected += std::string(5000, static_cast<char>('a' + i % 26)) + "\n";
+  }
+  std::string got;
+  std::array<char, 7000> block{};
+  while (got.size() < expected.size()) {
+    console.Pump();
+    const ssize_t n = ::read(read.get(), block.data(), block.size());
+    ASSERT_GT(n, 0);
+    got.append(block.data(), static_cast<std::size_t>(n));
+  }
+  EXPECT_EQ(got, expected);
 }
 
 }  // namespace

@@ -12,18 +12,8 @@ void AppendFile::Append(std::string_view lines) {
 }
 
 bool AppendFile::Flush() {
-  if (backlog_.empty()) return true;
-  if (!file_) {
-    auto opened = files_.Create(path_, {.append = true, .mode = 0644});
-    if (!opened) return false;
-    file_ = std::move(*opened);
-  }
-  // A newline ends the half line of a failed write: readers skip what does not parse.
-  if (torn_ && !file_->Write(AsBytes("\n"))) return false;
-  torn_ = !file_->Write(AsBytes(backlog_)).has_value();
-  if (torn_) return false;
-  backlog_.clear();
-  return true;
+  if (!backlog_.empty()) backlog_.erase(0, file_.Append(backlog_));
+  return backlog_.empty();
 }
 
 }  // namespace muster::agent

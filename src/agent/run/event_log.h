@@ -31,6 +31,8 @@ class EventLog {
 
   void Add(std::string_view event, std::initializer_list<Field> fields = {});
   bool Flush() { return file_.Flush(); }
+  /// Bytes of events that are not in the file: dropped, or still waiting for room.
+  std::uint64_t unwritten_bytes() const { return file_.lost_bytes() + file_.waiting_bytes(); }
 
  private:
   AppendFile file_;

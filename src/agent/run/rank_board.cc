@@ -48,6 +48,12 @@ void RankBoard::Drain(const OnStep& on_step) {
   }
 }
 
+std::uint64_t RankBoard::unwritten_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const AppendFile& file : files_) bytes += file.lost_bytes() + file.waiting_bytes();
+  return bytes;
+}
+
 bool RankBoard::Flush() {
   bool all = true;
   for (AppendFile& file : files_) all = file.Flush() && all;

@@ -23,9 +23,12 @@ class RankBoard {
   os::Pulse Read(Rank rank) const { return pages_[rank.value()].Read(); }
   /// Takes every new record of every rank; each rank's own come in order.
   void Drain(const OnStep& on_step);
+  /// Tries again what a full disk refused. True when every line is in its file.
   bool Flush();
   /// Records that were overwritten before they were read.
   std::uint64_t missed() const { return missed_; }
+  /// Bytes of step lines that are not in a file: dropped, or still waiting for room.
+  std::uint64_t unwritten_bytes() const;
 
  private:
   std::vector<os::HeartbeatReader> pages_;

@@ -77,16 +77,20 @@ TEST(AppendFile, KeepsLinesOverAFullDisk) {
   const TemporaryFolder folder;
   FullDisk disk;
   AppendFile file(disk, folder.path() + "/events.jsonl", Bytes{20});
-  file.Append("one\n");
-  disk.full = true;
-  file.Append("two\n");
-  file.Append("three\n");
-  file.Append("does not fit any more\n");
-  EXPECT_EQ(file.lost_bytes(), 22U);
-  disk.full = false;
-  EXPECT_TRUE(file.Flush());
-  // The empty line ends what a failed write may have left.
-  EXPECT_EQ(*PosixFiles().ReadAll(folder.path() + "/events.jsonl", 1_KiB), "one\n\ntwo\nthree\n");
+  for (const char* after : {"four\n", "five\n"}) {
+    file.Append("one\n");
+    disk.full = true;
+    file.Append("two\n");
+    file.Append("three\n");
+    file.Append("does not fit any more\n");
+    EXPECT_GT(file.waiting_bytes(), 0U);
+    disk.full = false;
+    EXPECT_TRUE(file.Flush());
+    file.Append(after);
+  }
+  EXPECT_EQ(file.lost_bytes(), 44U);
+  EXPECT_EQ(*PosixFiles().ReadAll(folder.path() + "/events.jsonl", 1_KiB),
+            "one\ntwo\nthree\nfour\none\ntwo\nthree\nfive\n");
 }
 
 TEST(RankBoard, WritesAStepAsTheFormatSays) {

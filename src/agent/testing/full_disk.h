@@ -1,6 +1,7 @@
 #pragma once
 // For tests: the machine's files on a disk that is full while `full` is set, and a folder that goes
-// away with the test.
+// away with the test. As on a real disk, the write that hits the end keeps its front half, and a
+// file that failed once fails for good.
 
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-class FullDisk final : public FileSystem {
+class FullDisk : public FileSystem {
  public:
   std::atomic<bool> full = false;
 
@@ -69,15 +70,20 @@ class FullDisk final : public FileSystem {
     File(FullDisk& disk, std::unique_ptr<WritableFile> file)
         : disk_(disk), file_(std::move(file)) {}
     Status Write(ByteSpan data) override {
-      if (disk_.full) return ErrnoError("write", ENOSPC);
-      return file_->Write(data);
+      if (!failed_ && !disk_.full) return file_->Write(data);
+      if (!failed_) [[maybe_unused]]
+        const Status half = file_->Write(data.first(data.size() / 2));
+      failed_ = true;
+      return ErrnoError("write", ENOSPC);
     }
+    std::uint64_t written() const override { return file_->written(); }
     Status Sync() override { return file_->Sync(); }
     Status Close() override { return file_->Close(); }
 
    private:
     FullDisk& disk_;
     std::unique_ptr<WritableFile> file_;
+    bool failed_ = false;
   };
 };
 

@@ -1,0 +1,34 @@
+#pragma once
+// A file that is appended to for as long as a run lives, on a disk that may fill up in between. A
+// write that failed spoils a WritableFile for good (base/file_system.h), so it is closed then and
+// opened anew by the next append, when the disk may have room again. Single owner thread.
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/file_system.h"
+
+namespace muster::agent {
+
+class ReopeningFile {
+ public:
+  /// The folder of `path` is made when it is missing, with mode 0700.
+  ReopeningFile(FileSystem& files, std::string path, unsigned mode)
+      : files_(&files), path_(std::move(path)), mode_(mode) {}
+
+  /// How many of `bytes` are in the file now: fewer than all of them when a write failed. An empty
+  /// `bytes` makes the file.
+  std::size_t Append(std::string_view bytes);
+
+ private:
+  bool Open();
+
+  FileSystem* files_;
+  std::string path_;
+  unsigned mode_;
+  std::unique_ptr<WritableFile> file_;
+};
+
+}  // namespace muster::agent

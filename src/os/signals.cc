@@ -25,10 +25,11 @@ Result<SignalFd> SignalFd::Block(std::span<const int> signals) {
   return SignalFd(std::move(fd), before);
 }
 
-SignalFd::SignalFd(SignalFd&& other) noexcept : fd_(std::move(other.fd_)), before_(other.before_) {}
+SignalFd::SignalFd(SignalFd&& other) noexcept
+    : fd_(std::move(other.fd_)), before_(other.before_), restore_(other.restore_) {}
 
 SignalFd::~SignalFd() {
-  if (fd_.valid()) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  if (fd_.valid() && restore_) ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 Result<std::optional<Signal>> SignalFd::Read() {

@@ -30,6 +30,10 @@ class SignalFd {
   SignalFd& operator=(SignalFd&&) = delete;
   ~SignalFd();
 
+  /// The mask stays as it is when this object goes: for a program that is about to end and must not
+  /// be killed by a signal that it has no answer to any more.
+  void StayBlocked() { restore_ = false; }
+
   int fd() const { return fd_.get(); }  ///< readable when a signal waits
   /// The next signal, or nothing when none waits. Equal signals that come before a read are one.
   Result<std::optional<Signal>> Read();
@@ -38,6 +42,7 @@ class SignalFd {
   SignalFd(Fd fd, const sigset_t& before) : fd_(std::move(fd)), before_(before) {}
   Fd fd_;
   sigset_t before_;
+  bool restore_ = true;
 };
 
 /// "SIGKILL", "SIGRTMIN+3", "signal 99".

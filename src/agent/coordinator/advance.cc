@@ -50,7 +50,7 @@ class Step {
         Interrupt(event.signal);
         break;
       case Event::Kind::kShimLost:
-        ShimLost();
+        ShimLost(event.text);
         break;
       case Event::Kind::kGiveUp:
         Finish({false, event.ending.code, event.text}, SIGTERM, policy_.grace);
@@ -134,7 +134,7 @@ class Step {
     for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
       if (s.ranks[i].state != RankState::kStarting) continue;
       s.ranks[i].state = RankState::kFailed;
-      s.ranks[i].ending = Ending{.start_error = ESRCH, .time = now_};
+      s.ranks[i].ending = Ending{.start_error = ETIMEDOUT, .time = now_};
       Faulty(Rank(i), s.ranks[i]);
     }
     if (s.phase == Phase::kGathering) Pause();
@@ -150,8 +150,18 @@ class Step {
       return;
     }
     s.next = decision.restart;
-    s.phase = Phase::kStopping;
-    Order({.kind = Action::Kind::kStop, .signal = SIGTERM, .grace = Grace()});
+    OrderStop(Phase::kStopping, SIGTERM, Grace());
+  }
+
+  /// The deadline is for a shim that does not answer. A second order shortens the grace and never
+  /// prolongs it.
+  void OrderStop(Phase phase, int signal, nanoseconds grace) {
+    JobState& s = state();
+    const bool again = s.phase == Phase::kStopping || s.phase == Phase::kEnding;
+    const Instant deadline = now_ + grace + policy_.stop_limit;
+    s.deadline = again ? std::min(s.deadline, deadline) : deadline;
+    s.phase = phase;
+    Order({.kind = Action::Kind::kStop, .signal = signal, .grace = grace});
   }
 
   /// A program on our library holds nothing that is not in a committed checkpoint, so its survivors
@@ -196,14 +206,17 @@ class Step {
   void Interrupt(int signal) {
     JobState& s = state();
     if (s.phase == Phase::kEnded) return;
-    ++s.interrupts;
+    if (signal == SIGINT) ++s.interrupts;
     if (s.phase == Phase::kIdle) {
       s.verdict = Interrupted(signal);
       s.phase = Phase::kEnded;
       Order({.kind = Action::Kind::kEnd});
       return;
     }
-    const nanoseconds grace = s.interrupts > 1 ? nanoseconds(0) : policy_.grace;
+    // Schedulers and service managers send several signals on one occasion; only Ctrl-C again is a
+    // user who will not wait.
+    const bool impatient = signal == SIGINT && s.interrupts > 1;
+    const nanoseconds grace = impatient ? nanoseconds(0) : policy_.grace;
     // A terminal's Ctrl-C means stop, and TERM is how a program is told to stop.
     Finish(Interrupted(signal), signal == SIGINT ? SIGTERM : signal, grace);
   }
@@ -212,13 +225,13 @@ class Step {
     return {false, 128 + signal, fmt::format("interrupted by {}", os::SignalName(signal))};
   }
 
-  void ShimLost() {
+  void ShimLost(const std::string& reason) {
     JobState& s = state();
     if (s.phase == Phase::kEnded) return;
     for (RankStatus& rank : s.ranks) {
       if (Alive(rank)) rank.state = RankState::kStopped;
     }
-    if (!s.verdict) s.verdict = {false, kFailed, "muster-shim died, and every worker with it"};
+    if (!s.verdict) s.verdict = {false, kFailed, reason};
     s.phase = Phase::kEnded;
     Order({.kind = Action::Kind::kEnd});
   }
@@ -230,9 +243,8 @@ class Step {
     if (s.phase == Phase::kEnded) return;
     if (!s.verdict) s.verdict = std::move(verdict);
     if (plan_.reason.empty()) plan_.reason = s.verdict->reason;
-    s.phase = Phase::kEnding;
     s.next.reset();
-    Order({.kind = Action::Kind::kStop, .signal = signal, .grace = grace});
+    OrderStop(Phase::kEnding, signal, grace);
   }
 
   const Instant now_;

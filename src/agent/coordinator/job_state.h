@@ -23,6 +23,7 @@ struct Policy {
   nanoseconds gather = std::chrono::milliseconds(20);  ///< for further faults of the same cause
   nanoseconds grace = std::chrono::seconds(30);        ///< TERM to KILL, foreign programs
   nanoseconds start_limit = std::chrono::seconds(60);  ///< until every worker was started
+  nanoseconds stop_limit = std::chrono::seconds(10);   ///< for the shim's answer, beside the grace
   std::uint32_t no_progress_limit = 3;                 ///< generations without a new durable step
 };
 
@@ -32,8 +33,9 @@ enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped 
 struct Ending {
   int code = 0;
   int signal = 0;
-  int start_error = 0;       ///< errno of clone or execve: the program never ran
-  bool never_found = false;  ///< the error came from execve: the command itself is at fault
+  int start_error = 0;  ///< errno of what led to the program: it never ran
+  bool never_found =
+      false;  ///< the command itself is at fault: it will not run the next time either
   Instant time;
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };
@@ -69,6 +71,7 @@ enum class Phase {
 
 enum class RestartKind {
   kProcesses,  ///< the workers, from the same zygote
+  kNewZygote,  ///< the workers, from a new zygote: the last one died while it was needed
   kExec,       ///< the workers, without the zygote, which is broken
   kFull,       ///< shim and zygote too
 };
@@ -85,13 +88,14 @@ struct JobState {
   Generation generation;  ///< 0 before the first
   std::vector<RankStatus> ranks;
   bool use_zygote = false;
+  bool zygote_served = false;  ///< a worker was forked in this run: it can be done
 
-  Instant deadline;                 ///< of kStarting and kGathering
+  Instant deadline;                 ///< of kStarting, kGathering, kStopping and kEnding
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
   std::optional<RestartKind> next;  ///< kStopping: what comes after
   std::optional<Verdict> verdict;   ///< kEnding: what it will be
-  int interrupts = 0;
+  int interrupts = 0;               ///< SIGINT only: the user's own, who may lose patience
 
   std::vector<Instant> process_restarts;  ///< within the evaluation period, since the last full one
   std::vector<Instant> full_restarts;
@@ -108,7 +112,7 @@ struct Event {
     kTick,       ///< time passed
     kStopped,    ///< nothing of the workers is left
     kInterrupt,  ///< signal: the user or the system wants the run to end
-    kShimLost,   ///< the parent of all workers died, and they with it
+    kShimLost,   ///< text: the parent of all workers is gone or silent, and they go with it
     kGiveUp,     ///< text, ending.code: an order cannot be carried out, or the time is up
   };
   Kind kind = Kind::kTick;

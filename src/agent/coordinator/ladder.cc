@@ -68,6 +68,11 @@ int ExitCodeOf(const Ending& ending) {
   return ending.signal != 0 ? 128 + ending.signal : ending.code;
 }
 
+bool IsCommandAtFault(int start_error) {
+  constexpr int kFinal[] = {ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, E2BIG};
+  return std::ranges::find(kFinal, start_error) != std::end(kFinal);
+}
+
 Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   const Fault& fault = *state.fault;
   const std::string subject = Subject(fault);
@@ -75,9 +80,11 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   if (fault.ending.never_found) {
     return Fail(own_code, subject + "; starting it again would not help");
   }
-  const bool zygote_refused =
-      fault.ending.start_error == EBUSY || fault.ending.start_error == ESRCH;
-  if (state.use_zygote && zygote_refused) {
+  const int refusal = state.use_zygote ? fault.ending.start_error : 0;
+  if (refusal == ESRCH && state.zygote_served) {
+    return Restart(RestartKind::kNewZygote, "the fork server died; a new one is started");
+  }
+  if (refusal == EBUSY || refusal == ESRCH || refusal == ETIMEDOUT) {
     return Restart(RestartKind::kExec,
                    "the fork server cannot copy itself; workers are executed from now on");
   }

@@ -18,10 +18,10 @@ struct Decision {
   std::string reason;
 };
 
-/// `state.fault` is set. Rungs: the command cannot run → fail; broken zygote → exec; same exception
-/// at the same step twice → fail; no new durable step for 3 generations → fail (93); process
-/// restarts left → processes; full restarts left → full; else fail (93, or the worker's own code
-/// when restarts are off).
+/// `state.fault` is set. Rungs: the command cannot run → fail; dead zygote → a new one, broken
+/// zygote → exec; same exception at the same step twice → fail; no new durable step for 3
+/// generations → fail (93); process restarts left → processes; full restarts left → full; else fail
+/// (93, or the worker's own code when restarts are off).
 Decision PlanRestart(const JobState& state, Instant now, const Policy& policy);
 
 struct Plan {
@@ -39,6 +39,9 @@ std::string Describe(const Ending& ending);
 /// A crash that comes out of the program itself, so that the same one may come again: an exit code,
 /// or a signal that a program raises on itself.
 bool IsOwnCrash(const Ending& ending);
+/// Whether an errno of a worker's start says that the command itself cannot run; everything else
+/// (memory, descriptors, processes) may be better the next time.
+bool IsCommandAtFault(int start_error);
 /// 128 + signal, the code itself, 126 or 127 for a command that cannot run.
 int ExitCodeOf(const Ending& ending);
 

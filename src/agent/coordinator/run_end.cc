@@ -27,10 +27,13 @@ RunOutcome RunLoop::End() {
   Drain();
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;
-  outcome.hung_writer = !logs_->Stop(seconds(1));
+  const bool logs_stopped = logs_->Stop(seconds(1));
+  const bool generations_stopped = generations_->Stop(seconds(1));
+  outcome.hung_writer = !logs_stopped || !generations_stopped;
   WriteFaults(true);
   ReportLosses();
   ReportRecordLoss();
+  LetGoOfSignals();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                             {"exit_code", verdict.exit_code}});
   outcome.result_json = FormatResult(verdict);
@@ -38,6 +41,17 @@ RunOutcome RunLoop::End() {
   TellResult(verdict, written ? "" : written.error().ToString());
   console_->Flush(seconds(1));
   return outcome;
+}
+
+/// The run is over and its result comes next: no signal may cut that short any more. They stay
+/// blocked until the program has ended.
+void RunLoop::LetGoOfSignals() {
+  for (;;) {
+    const auto signal = signals_->Read();
+    if (!signal || !*signal) break;
+    events_.Add("signal", {{"name", os::SignalName((*signal)->number)}});
+  }
+  signals_->StayBlocked();
 }
 
 /// Said by mouth as well: a disk that is still full takes no event either.

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 
 #include <csignal>
 #include <utility>
 
-#include "os/wait_fd.h"
+#include "agent/launch/sweep.h"
 
 namespace muster::agent {
 namespace {
@@ -30,6 +31,15 @@ std::vector<int> WatchedSignals() {
     watched.push_back(SIGHUP);
   }
   return watched;
+}
+
+/// A rank costs us some six descriptors: its page, two pipes, two logs, its steps. The value is the
+/// limit that workers are to find; 0: ours was not changed.
+std::uint64_t RaiseDescriptorLimit() {
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return 0;
+  const struct rlimit raised{limit.rlim_max, limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) < 0 ? 0 : limit.rlim_cur;
 }
 
 ConsoleOptions ConsoleFor(const RunOptions& options) {
@@ -65,12 +75,19 @@ Status RunLoop::SetUp() {
   // Before the first thread: every thread inherits the mask.
   signals_.emplace(MUSTER_TRY(os::SignalFd::Block(WatchedSignals())));
   std::signal(SIGPIPE, SIG_IGN);
+  soft_nofile_ = RaiseDescriptorLimit();
   // When the shim is killed, what its workers left behind comes to us.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   loop_ = MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   board_.emplace(
       MUSTER_TRY(RankBoard::Create(folder_.files(), folder_.At("steps"), options_.ranks)));
+  generations_.emplace(folder_.files(), folder_.path(),
+                       [this](Generation generation, Status written) {
+                         loop_->Post([this, generation, written = std::move(written)] {
+                           GenerationWritten(generation, written);
+                         });
+                       });
   launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, folder_.path(), run_id_)));
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),
                                        .folder = folder_.At("logs"),
@@ -81,12 +98,23 @@ Status RunLoop::SetUp() {
 
 Status RunLoop::StartShim() {
   const auto grace = std::min<nanoseconds>(options_.policy.grace, kOrphanGrace);
-  shim_.emplace(MUSTER_TRY(
-      ShimClient::Start(options_.shim, run_id_, std::chrono::duration_cast<milliseconds>(grace))));
+  shim_.emplace(
+      MUSTER_TRY(ShimClient::Start({.program = options_.shim,
+                                    .id = run_id_,
+                                    .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
+                                    .soft_nofile = soft_nofile_})));
   shim_watch_ =
       MUSTER_TRY(loop_->Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
-  if (state_.use_zygote) MUSTER_TRY(launcher_->StartZygote(*shim_));
+  zygote_alive_ = false;
+  EnsureZygote();
   return Ok();
+}
+
+/// Starts the zygote when there is none, so that it is warm before it is needed.
+void RunLoop::EnsureZygote() {
+  if (!state_.use_zygote || zygote_alive_) return;
+  zygote_alive_ = zygote_deaths_ <= kMaxZygoteDeaths && launcher_->StartZygote(*shim_).has_value();
+  state_.use_zygote = zygote_alive_;
 }
 
 RunOutcome RunLoop::Run() {
@@ -151,12 +179,36 @@ void RunLoop::Apply(const Action& action) {
   }
 }
 
+/// The number is on disk before a worker of it exists: an older writer's commit is refused from
+/// there on.
 void RunLoop::StartRanks(const Action& action) {
+  WriteGenerationOnce(action.generation);
+  start_ = action;
+  StartWhenWritten();
+}
+
+void RunLoop::WriteGenerationOnce(Generation generation) {
+  if (asked_ == generation) return;
+  asked_ = generation;
+  written_.reset();
+  generations_->Write(generation);
+}
+
+void RunLoop::GenerationWritten(Generation generation, const Status& written) {
+  if (generation == asked_) written_ = written;
+  StartWhenWritten();
+}
+
+void RunLoop::StartWhenWritten() {
+  if (!start_ || !written_ || start_->generation != asked_) return;
+  const Action action = *std::exchange(start_, {});
   const auto started = [&]() -> Status {
-    MUSTER_TRY(CommitGeneration(action.generation));
+    if (!*written_) return written_->error();
     if (action.restart == RestartKind::kFull) MUSTER_TRY(RenewShim());
+    EnsureZygote();
     events_.Add("generation_started", {{"gen", action.generation.value()}});
     generation_begin_ = clock_.Now();
+    words_until_.reset();
     return launcher_->Start({action.generation, state_.use_zygote, state_.restarts}, *shim_, *logs_,
                             *board_);
   }();
@@ -167,22 +219,27 @@ void RunLoop::StartRanks(const Action& action) {
   DrainLater();
 }
 
-/// On disk before a worker of it exists: an older writer's commit is refused from here on.
-Status RunLoop::CommitGeneration(Generation generation) {
-  if (next_generation_.valid()) return next_generation_.get();
-  return folder_.WriteGeneration(generation);
-}
-
 void RunLoop::StopRanks(const Action& action) {
-  if (shim_lost_ || !shim_->Stop(action.signal, action.grace)) {
-    Feed({.kind = Event::Kind::kShimLost});
+  start_.reset();
+  if (!shim_) {
+    // A full restart found no new one, and the old one took everything along.
+    Feed({.kind = Event::Kind::kStopped});
     return;
   }
-  if (!state_.next || next_generation_.valid()) return;
+  if (!shim_watch_) return LoseShim("muster-shim cannot be watched");
+  if (!shim_->Stop(action.signal, action.grace)) {
+    return LoseShim("muster-shim died, and every worker with it");
+  }
   // An fsync takes as long as the stop does; nothing needs them one after the other.
-  next_generation_ = std::async(std::launch::async, [this, next = state_.generation.value() + 1] {
-    return folder_.WriteGeneration(Generation(next));
-  });
+  if (state_.next) WriteGenerationOnce(Generation(state_.generation.value() + 1));
+}
+
+/// Its socket is closed, or it does not answer: what it leaves behind is swept at the end.
+void RunLoop::LoseShim(const std::string& reason) {
+  if (shim_watch_) loop_->Remove(*shim_watch_);
+  shim_watch_.reset();
+  shim_lost_ = true;
+  Feed({.kind = Event::Kind::kShimLost, .text = reason});
 }
 
 Status RunLoop::RenewShim() {
@@ -194,19 +251,28 @@ void RunLoop::LeaveShim() {
   if (!shim_) return;
   if (shim_watch_) loop_->Remove(*shim_watch_);
   shim_watch_.reset();
+  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
+  // with all that is below it.
+  bool gone = false;
   if (shim_->Goodbye()) {
-    // It kills what is left, removes its cgroup and goes; the limit is for a kernel that hangs.
-    [[maybe_unused]] const auto gone = shim_->process().Wait(kShimExit);
+    const auto ended = shim_->process().Wait(kShimExit);
+    gone = ended && *ended;
   }
+  if (!gone) SweepAfterShim(cgroup_);
   shim_.reset();
 }
 
 void RunLoop::ArmTick() {
   if (tick_) loop_->Remove(*tick_);
   tick_.reset();
-  if (state_.phase != Phase::kStarting && state_.phase != Phase::kGathering) return;
-  tick_ = loop_->At(state_.deadline, [this] {
+  const Phase phase = state_.phase;
+  if (phase == Phase::kIdle || phase == Phase::kRunning || phase == Phase::kEnded) return;
+  tick_ = loop_->At(state_.deadline, [this, phase] {
     tick_.reset();
+    if (phase == Phase::kStopping || phase == Phase::kEnding) {
+      return LoseShim("muster-shim does not answer; it was killed, and every worker with it");
+    }
+    Drain();  // What was published by now decides what comes next.
     Feed({.kind = Event::Kind::kTick});
   });
 }
@@ -224,7 +290,7 @@ void RunLoop::ReadSignals() {
       continue;
     }
     Feed({.kind = Event::Kind::kInterrupt, .signal = number});
-    if (state_.interrupts == 1 && state_.phase == Phase::kEnding) {
+    if (number == SIGINT && state_.interrupts == 1 && state_.phase == Phase::kEnding) {
       console_->Say("muster: stopping the workers; once more kills them");
     }
   }
@@ -234,15 +300,11 @@ void RunLoop::ReadShim() {
   for (;;) {
     const auto message = shim_->Receive();
     if (!message && message.error().code() == Code::kInvalid) continue;
-    if (!message) {
-      loop_->Remove(*shim_watch_);
-      shim_watch_.reset();
-      shim_lost_ = true;
-      Feed({.kind = Event::Kind::kShimLost});
-      return;
-    }
+    if (!message) return LoseShim("muster-shim died, and every worker with it");
     if (!*message) return;
     Handle(**message);
+    // What it said may have led to a new shim, or to none.
+    if (!shim_ || !shim_watch_) return;
   }
 }
 
@@ -265,11 +327,11 @@ void RunLoop::Handle(const ShimMessage& message) {
 }
 
 void RunLoop::HandleZygote(const shim::Zygote& zygote) {
-  if (zygote.alive != 0 || state_.phase != Phase::kRunning) return;
-  // Nobody waits for it now; a new one is warm before it is needed.
-  if (++zygote_deaths_ > kMaxZygoteDeaths || !launcher_->StartZygote(*shim_)) {
-    state_.use_zygote = false;
-  }
+  if (zygote.alive != 0) return;
+  zygote_alive_ = false;
+  ++zygote_deaths_;
+  // In every other phase its workers are about to fail or to be stopped: the next start sees to it.
+  if (state_.phase == Phase::kRunning) EnsureZygote();
 }
 
 void RunLoop::HandleStarted(const shim::Started& started) {
@@ -280,6 +342,7 @@ void RunLoop::HandleStarted(const shim::Started& started) {
     event.kind = Event::Kind::kExited;
     event.ending = {.start_error = started.error, .time = clock_.Now()};
   } else {
+    state_.zygote_served = state_.zygote_served || started.forked != 0;
     events_.Add("worker_started", {{"gen", started.generation},
                                    {"rank", started.rank},
                                    {"pid", started.pid},
@@ -288,18 +351,35 @@ void RunLoop::HandleStarted(const shim::Started& started) {
   Feed(event);
 }
 
+/// All that crash in a generation share one wait, and who dies of being stopped has none.
+std::string RunLoop::LastWordsOf(Rank rank, Generation generation) {
+  const Instant now = clock_.Now();
+  if (!words_until_) words_until_ = now + kLastWords;
+  const bool stopping = state_.phase == Phase::kStopping || state_.phase == Phase::kEnding;
+  const auto limit = stopping ? nanoseconds(0) : std::max(nanoseconds(0), *words_until_ - now);
+  return logs_->LastWords({rank, generation, Stream::kErr}, limit);
+}
+
 void RunLoop::HandleExited(const shim::Exited& exited) {
   const Rank rank(exited.rank);
   const Generation generation(exited.generation);
-  if (generation == state_.generation) ObserveRank(rank);
+  const bool stopping = state_.phase == Phase::kStopping || state_.phase == Phase::kEnding;
+  if (generation == state_.generation) {
+    // A fault is judged by what every rank had published by then.
+    if (stopping) {
+      ObserveRank(rank);
+    } else {
+      Drain();
+    }
+  }
   Event event{.kind = Event::Kind::kExited, .rank = rank, .generation = generation};
   event.ending = {.code = exited.code,
                   .signal = exited.signal,
                   .start_error = exited.exec_error,
-                  .never_found = exited.exec_error != 0,
+                  .never_found = IsCommandAtFault(exited.exec_error),
                   .time = Instant(nanoseconds(exited.time_ns))};
   if (generation == state_.generation && IsOwnCrash(event.ending)) {
-    event.text = ExceptionLine(logs_->LastWords({rank, generation, Stream::kErr}, kLastWords));
+    event.text = ExceptionLine(LastWordsOf(rank, generation));
   }
   event.pid = exited.pid;
   logs_->Finish(rank, generation, clock_.Now() + seconds(1));

@@ -2,12 +2,11 @@
 // Carries out what plan.h decides: reads the shim, signals and heartbeats, feeds Advance with
 // events, applies its orders, and writes down what happened. It holds no policy of its own.
 //
-// Single-threaded but for the log keeper's two threads. Life: Create → Run, once. A restart is, in
-// this order: kExited → (20 ms) → kStop → kStopped → generation on disk → Launcher::Start →
-// kStarted of every rank → first step of every rank.
+// Single-threaded but for the log keeper's two threads and the generation writer's. Life: Create →
+// Run, once. A restart is, in this order: kExited → (20 ms) → kStop → kStopped → generation on disk
+// → Launcher::Start → kStarted of every rank → first step of every rank.
 
 #include <deque>
-#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +21,7 @@
 #include "agent/run/accounting.h"
 #include "agent/run/event_log.h"
 #include "agent/run/fault_record.h"
+#include "agent/run/generation_writer.h"
 #include "agent/run/rank_board.h"
 #include "agent/run/run_folder.h"
 #include "agent/run_job.h"
@@ -47,8 +47,12 @@ class RunLoop {
   void Take(const Event& event);
   void Apply(const Action& action);
   void StartRanks(const Action& action);
+  void StartWhenWritten();
   void StopRanks(const Action& action);
-  Status CommitGeneration(Generation generation);
+  void WriteGenerationOnce(Generation generation);
+  void GenerationWritten(Generation generation, const Status& written);
+  void LoseShim(const std::string& reason);
+  void EnsureZygote();
   Status RenewShim();
   void ArmTick();
   void ReadSignals();
@@ -57,6 +61,7 @@ class RunLoop {
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
   void HandleZygote(const shim::Zygote& zygote);
+  std::string LastWordsOf(Rank rank, Generation generation);
 
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank);
@@ -68,12 +73,14 @@ class RunLoop {
   void TellRecovery();
   void ReportLosses();
   void WriteFaults(bool now);
+  void WriteFaultsLater();
   void Housekeep();
 
   void LeaveShim();
 
   // run_end.cc: the end
   RunOutcome End();
+  void LetGoOfSignals();
   std::string FormatResult(const Verdict& verdict) const;
   void ReportRecordLoss();
   void TellResult(const Verdict& verdict, const std::string& result_error);
@@ -95,15 +102,22 @@ class RunLoop {
   std::optional<os::WatchId> shim_watch_;
   std::optional<os::TimerId> tick_;
   std::optional<os::TimerId> drain_;
+  std::optional<os::TimerId> fault_retry_;
   std::optional<Launcher> launcher_;
   std::unique_ptr<LogKeeper> logs_;
   std::optional<RankBoard> board_;
   std::string cgroup_;
+  std::uint64_t soft_nofile_ = 0;
   bool shim_lost_ = false;
+  bool zygote_alive_ = false;  ///< as far as the shim said
   int zygote_deaths_ = 0;
 
   const Instant begin_;
-  std::future<Status> next_generation_;  ///< its number is being written while workers stop
+  std::optional<GenerationWriter> generations_;
+  Generation asked_{};                  ///< newest one that was given to be written
+  std::optional<Status> written_;       ///< what became of it
+  std::optional<Action> start_;         ///< waits for its generation to be on disk
+  std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
   Instant generation_begin_{};
   Generation ready_{};  ///< newest generation whose ranks all stepped
   std::uint64_t durable_ = 0;

@@ -123,7 +123,7 @@ void RunLoop::NoteFault(const std::string& decision) {
   faults_.push_back(std::move(record));
   fault_sentence_ = fmt::format("rank {} {}{}", fault.rank.value(), cause,
                                 fault.steps ? fmt::format(" at step {}", fault.step) : "");
-  loop_->After(kFaultRetry, [this] { WriteFaults(false); });
+  WriteFaultsLater();
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
     console_->Say("muster: " + decision);
   }
@@ -175,7 +175,15 @@ void RunLoop::WriteFaults(bool now) {
     logs_->Forget(record.fault.generation);
     faults_.erase(faults_.begin());
   }
-  if (waiting) loop_->After(kFaultRetry, [this] { WriteFaults(false); });
+  if (waiting) WriteFaultsLater();
+}
+
+void RunLoop::WriteFaultsLater() {
+  if (fault_retry_) return;
+  fault_retry_ = loop_->After(kFaultRetry, [this] {
+    fault_retry_.reset();
+    WriteFaults(false);
+  });
 }
 
 void RunLoop::Housekeep() {

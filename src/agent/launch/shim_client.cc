@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "agent/shim/wire.h"
+#include "base/clock.h"
 #include "os/wait_fd.h"
 #include "spec/env.h"
 
@@ -16,13 +17,6 @@ namespace {
 constexpr int kControlFd = 3;
 // The shim never blocks, so a full socket empties within moments.
 constexpr auto kSendLimit = std::chrono::seconds(5);
-
-template <typename T>
-T Message(shim::Type type) {
-  T message{};
-  message.header.type = type;
-  return message;
-}
 
 template <typename T>
 std::optional<ShimMessage> As(const shim::Packet& packet) {
@@ -43,8 +37,7 @@ std::optional<ShimMessage> Decode(const shim::Packet& packet) {
 
 }  // namespace
 
-Result<ShimClient> ShimClient::Start(const std::string& program, const std::string& id,
-                                     std::chrono::milliseconds orphan_grace) {
+Result<ShimClient> ShimClient::Start(const ShimStart& start) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
     return ErrnoError("socketpair", errno);
@@ -52,9 +45,9 @@ Result<ShimClient> ShimClient::Start(const std::string& program, const std::stri
   Fd ours(pair[0]);
   const Fd theirs(pair[1]);
   os::Process process = MUSTER_TRY(os::Spawn({
-      .program = program,
-      .arguments = {"muster-shim", std::to_string(kControlFd), id,
-                    std::to_string(orphan_grace.count())},
+      .program = start.program,
+      .arguments = {"muster-shim", std::to_string(kControlFd), start.id,
+                    std::to_string(start.orphan_grace.count()), std::to_string(start.soft_nofile)},
       .environment = spec::ProcessEnviron(),
       .descriptors = {{theirs.get(), kControlFd}},
       .new_session = true,
@@ -63,25 +56,32 @@ Result<ShimClient> ShimClient::Start(const std::string& program, const std::stri
 }
 
 Status ShimClient::Send(const void* message, std::size_t size, const std::vector<int>& fds) {
+  const Instant deadline = MonotonicClock::now() + kSendLimit;
   for (;;) {
     const int error = shim::SendPacket(socket_.get(), message, size, fds.data(),
                                        static_cast<std::uint32_t>(fds.size()));
     if (error == 0) return Ok();
+    const auto left = deadline - MonotonicClock::now();
+    if (error == ETOOMANYREFS && left > std::chrono::nanoseconds(0)) {
+      // So many descriptors of this user are in flight; they arrive as the shim reads.
+      ::poll(nullptr, 0, 1);
+      continue;
+    }
     if (error != EAGAIN) return ErrnoError("send to muster-shim", error);
-    if (!MUSTER_TRY(os::WaitFd(socket_.get(), POLLOUT, kSendLimit))) {
+    if (!MUSTER_TRY(os::WaitFd(socket_.get(), POLLOUT, left))) {
       return Error(Code::kDeadline, "muster-shim does not read its socket");
     }
   }
 }
 
 Status ShimClient::StartZygote(const WorkerFds& fds, std::uint32_t umask) {
-  auto message = Message<shim::Spawn>(shim::Type::kStartZygote);
+  auto message = shim::Message<shim::Spawn>(shim::Type::kStartZygote);
   message.umask = umask;
   return Send(message, {fds.command, fds.input, fds.out, fds.err});
 }
 
 Status ShimClient::StartWorker(const WorkerStart& start, const WorkerFds& fds) {
-  auto message = Message<shim::Spawn>(shim::Type::kSpawn);
+  auto message = shim::Message<shim::Spawn>(shim::Type::kSpawn);
   message.generation = start.generation;
   message.rank = start.rank;
   message.via_zygote = start.via_zygote ? 1 : 0;
@@ -93,20 +93,20 @@ Status ShimClient::StartWorker(const WorkerStart& start, const WorkerFds& fds) {
 }
 
 Status ShimClient::Signal(int signal, bool only_if_caught) {
-  auto message = Message<shim::Signal>(shim::Type::kSignal);
+  auto message = shim::Message<shim::Signal>(shim::Type::kSignal);
   message.signal = signal;
   message.only_if_caught = only_if_caught ? 1 : 0;
   return Send(message);
 }
 
 Status ShimClient::Stop(int signal, std::chrono::nanoseconds grace) {
-  auto message = Message<shim::Stop>(shim::Type::kStop);
+  auto message = shim::Message<shim::Stop>(shim::Type::kStop);
   message.signal = signal;
   message.grace_ns = static_cast<std::uint64_t>(grace.count());
   return Send(message);
 }
 
-Status ShimClient::Goodbye() { return Send(Message<shim::Goodbye>(shim::Type::kGoodbye)); }
+Status ShimClient::Goodbye() { return Send(shim::Message<shim::Goodbye>(shim::Type::kGoodbye)); }
 
 Result<std::optional<ShimMessage>> ShimClient::Receive() {
   shim::Packet packet;

@@ -36,12 +36,16 @@ struct WorkerStart {
   std::uint32_t umask = 022;
 };
 
+struct ShimStart {
+  std::string program;                     ///< path of muster-shim
+  std::string id;                          ///< names the cgroup
+  std::chrono::milliseconds orphan_grace;  ///< what workers get between TERM and KILL when we die
+  std::uint64_t soft_nofile = 0;           ///< RLIMIT_NOFILE of workers; 0: ours
+};
+
 class ShimClient {
  public:
-  /// `program` is muster-shim; `id` names the cgroup; `orphan_grace` is what workers get between
-  /// TERM and KILL when we die.
-  static Result<ShimClient> Start(const std::string& program, const std::string& id,
-                                  std::chrono::milliseconds orphan_grace);
+  static Result<ShimClient> Start(const ShimStart& start);
 
   int fd() const { return socket_.get(); }
   const os::Process& process() const { return process_; }

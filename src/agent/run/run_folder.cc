@@ -107,11 +107,12 @@ Status RunFolder::Write(std::string_view name, std::string_view text, unsigned m
   return WriteDurably(*files_, At(name), AsBytes(text), mode);
 }
 
-Status RunFolder::WriteGeneration(Generation generation) {
+Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation) {
+  const std::string path = folder + "/generation";
   const std::string text = fmt::format("{}\n", generation.value());
-  Status written = Write("generation", text);
+  Status written = WriteDurably(files, path, AsBytes(text), 0644);
   if (written || written.error().code() != Code::kExhausted) return written;
-  const Fd fd(::open(At("generation").c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  const Fd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return written;
   // The number only grows, so the new text is never shorter than the old.
   const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);

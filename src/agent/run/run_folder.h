@@ -33,9 +33,6 @@ class RunFolder {
   const std::string& path() const { return path_; }  ///< absolute
   std::string At(std::string_view name) const { return path_ + "/" + std::string(name); }
 
-  /// Durable before it returns. When the disk is full the number is written over the old one in
-  /// place, which needs no new block.
-  Status WriteGeneration(Generation generation);
   Status Write(std::string_view name, std::string_view text, unsigned mode = 0644);
   FileSystem& files() const { return *files_; }
 
@@ -46,6 +43,10 @@ class RunFolder {
   std::string path_;
   Fd lock_;
 };
+
+/// `generation` of the run in `folder`, durable before it returns. When the disk is full the number
+/// is written over the old one in place, which needs no new block.
+Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation);
 
 /// 8 letters and digits that no other run on this machine is likely to have.
 std::string NewRunId();

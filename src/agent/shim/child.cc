@@ -1,12 +1,15 @@
 #include "agent/shim/child.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+
+#include "agent/shim/protocol.h"
 
 namespace muster::agent::shim {
 namespace {
@@ -38,6 +41,24 @@ int PlaceFds(const int* fds, std::uint32_t count) {
 }
 
 }  // namespace
+
+int ErrorPage::Make() {
+  fd = ::memfd_create("muster-errors", MFD_CLOEXEC);
+  if (fd < 0 || ::ftruncate(fd, kMaxWorkers * sizeof(std::int32_t)) < 0) return errno;
+  Map(fd);
+  return errors == nullptr ? errno : 0;
+}
+
+void ErrorPage::Map(int shared) {
+  void* page = ::mmap(nullptr, kMaxWorkers * sizeof(std::int32_t), PROT_READ | PROT_WRITE,
+                      MAP_SHARED, shared, 0);
+  errors = page == MAP_FAILED ? nullptr : static_cast<std::int32_t*>(page);
+}
+
+void ErrorPage::Unmap() {
+  if (errors != nullptr) ::munmap(errors, kMaxWorkers * sizeof(std::int32_t));
+  errors = nullptr;
+}
 
 int BecomeWorker(const ChildPlan& plan, const Command& command) {
   if (::setsid() < 0 && errno != EPERM) return errno;

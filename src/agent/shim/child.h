@@ -20,6 +20,19 @@ struct ChildPlan {
   const struct rlimit* nofile = nullptr;  ///< the limit to set; nullptr: leave it
 };
 
+/// A page that the shim shares with its children and copies: errno, by slot, of one that could not
+/// become its program.
+struct ErrorPage {
+  int fd = -1;
+  std::int32_t* errors = nullptr;  ///< of kMaxWorkers slots
+
+  /// 0 or an errno value.
+  int Make();
+  /// Maps the page behind `shared`; `errors` stays nullptr when that fails.
+  void Map(int shared);
+  void Unmap();
+};
+
 /// 0, or the errno of the step that failed; the child must then leave by _exit.
 int BecomeWorker(const ChildPlan& plan, const Command& command);
 

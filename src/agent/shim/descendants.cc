@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -15,18 +16,23 @@ namespace {
 ssize_t ReadSmall(const char* path, char* buffer, std::size_t size) {
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;
-  const ssize_t n = ::read(fd, buffer, size - 1);
+  std::size_t used = 0;
+  // /proc gives a page at a time, however much is asked for.
+  for (ssize_t n = 1; n > 0 && used + 1 < size; used += static_cast<std::size_t>(n > 0 ? n : 0)) {
+    n = ::read(fd, buffer + used, size - 1 - used);
+  }
   ::close(fd);
-  buffer[n > 0 ? n : 0] = '\0';
-  return n;
+  buffer[used] = '\0';
+  return static_cast<ssize_t>(used);
 }
 
+/// True when it was there.
 bool KillOne(pid_t pid, pid_t spare) {
   if (pid <= 1 || pid == spare) return false;
-  return ::kill(pid, SIGKILL) == 0;
+  return ::kill(pid, SIGKILL) == 0 || errno == EPERM;
 }
 
-/// One 64 KiB read holds about 8,000 pids; who is left over is met in the next round.
+/// 64 KiB hold about 8,000 pids; who is left over is met in the next round.
 bool KillListed(pid_t spare, std::uint32_t* killed) {
   static char list[1 << 16];
   char path[64];

@@ -9,8 +9,8 @@
 namespace muster::agent::shim {
 
 /// Sends SIGKILL to every direct child of this process but `spare` (0: none); returns how many
-/// there were. Repeated until it returns 0 it ends every descendant: a killed parent hands its
-/// children up.
+/// there were, those included that may not be killed (another user's, by a setuid program).
+/// Repeated until it returns 0 it ends every descendant: a killed parent hands its children up.
 std::uint32_t KillChildren(pid_t spare);
 
 /// True when the process has a handler of its own for the signal (SigCgt of /proc/PID/status).

@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <csignal>
 
 #include "agent/shim/descendants.h"
@@ -22,11 +23,10 @@ void Shim::SignalWorkers(const Signal& signal) {
   }
 }
 
-bool Shim::AnyInState(Worker::State state) const {
-  for (const Worker& worker : workers_) {
-    if (worker.state == state) return true;
-  }
-  return false;
+std::uint32_t Shim::CountInState(Worker::State state) const {
+  std::uint32_t count = 0;
+  for (const Worker& worker : workers_) count += worker.state == state ? 1 : 0;
+  return count;
 }
 
 void Shim::BeginStop(int signal, std::int64_t grace_ns) {
@@ -37,6 +37,7 @@ void Shim::BeginStop(int signal, std::int64_t grace_ns) {
     return;
   }
   ending_ = Ending::kTerm;
+  FailForks(Worker::State::kQueued, ECANCELED);
   deadline_ns_ = deadline;
   stop_signal_ = grace_ns > 0 ? signal : SIGKILL;
   if (grace_ns == 0) return;  // ContinueEnding kills at once
@@ -62,15 +63,13 @@ bool Shim::NothingLeft() {
   const std::uint32_t children = KillChildren(leaving_ ? 0 : zygote_);
   const bool populated = cgroup_.fd >= 0 && cgroup_.Populated();
   if (populated) cgroup_.Kill();
-  return children == 0 && !populated && !AnyInState(Worker::State::kRunning);
-}
-
-std::uint32_t Shim::CountLeft() const {
-  std::uint32_t left = 0;
-  for (const Worker& worker : workers_) {
-    if (worker.state == Worker::State::kRunning) ++left;
-  }
-  return left == 0 ? 1 : left;
+  // Workers are children of ours, and most of what is in the cgroup is both.
+  const std::uint32_t inside = populated ? cgroup_.Count() : 0;
+  const std::uint32_t running = CountInState(Worker::State::kRunning);
+  left_ = children > inside ? children : inside;
+  if (left_ < running) left_ = running;
+  if (left_ == 0 && populated) left_ = 1;  // in a group that a worker made below ours
+  return left_ == 0;
 }
 
 void Shim::ContinueEnding() {
@@ -85,7 +84,7 @@ void Shim::ContinueEnding() {
   if (!done && NowNs() - kill_began_ns_ < kKillLimitNs) return;
   stopped_ = Stopped{};
   stopped_.header.type = Type::kStopped;
-  stopped_.left = done ? 0 : CountLeft();
+  stopped_.left = done ? 0 : left_;
   stopped_.time_ns = NowNs();
   report_stopped_ = true;
   ending_ = Ending::kNo;

@@ -42,7 +42,7 @@ bool OwnCgroup(char* path, std::size_t size) {
 }  // namespace
 
 bool JobCgroup::Make(const char* id) {
-  char own[128];
+  char own[kMaxCgroupPath];
   if (!OwnCgroup(own, sizeof(own))) return false;
   const bool unified = ::access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
   const char* root = unified ? "/sys/fs/cgroup" : "/sys/fs/cgroup/unified";
@@ -95,6 +95,18 @@ bool JobCgroup::Populated() const {
   if (n <= 0) return false;
   text[n] = '\0';
   return std::strstr(text, "populated 1") != nullptr;
+}
+
+std::uint32_t JobCgroup::Count() const {
+  const int procs = fd < 0 ? -1 : ::openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+  if (procs < 0) return 0;
+  std::uint32_t lines = 0;
+  char text[4096];
+  for (ssize_t n = 0; (n = ::read(procs, text, sizeof(text))) > 0;) {
+    for (ssize_t i = 0; i < n; ++i) lines += text[i] == '\n' ? 1 : 0;
+  }
+  ::close(procs);
+  return lines;
 }
 
 void JobCgroup::Remove() {

@@ -9,14 +9,17 @@
 // with that of the target).
 
 #include <cstddef>
+#include <cstdint>
+
+#include "agent/shim/protocol.h"
 
 namespace muster::agent::shim {
 
 struct JobCgroup {
-  int fd = -1;          ///< the leaf
-  int events_fd = -1;   ///< its cgroup.events: POLLPRI when "populated" changes
-  char path[224] = {};  ///< of the job's folder, above the leaf
-  char leaf[256] = {};
+  int fd = -1;                     ///< the leaf
+  int events_fd = -1;              ///< its cgroup.events: POLLPRI when "populated" changes
+  char path[kMaxCgroupPath] = {};  ///< of the job's folder, above the leaf
+  char leaf[kMaxCgroupPath + 16] = {};
   unsigned leaves = 0;
 
   /// Makes `<own cgroup>/muster-<id>` and a leaf. False when that is not possible here.
@@ -24,6 +27,8 @@ struct JobCgroup {
   /// Kills every process in the leaf. False when the kernel refused.
   bool Kill() const;
   bool Populated() const;
+  /// Processes in the leaf itself.
+  std::uint32_t Count() const;
   /// After a kill: removes the empty leaf and makes the next. Without one the fd is −1.
   void Renew();
   /// Removes everything.

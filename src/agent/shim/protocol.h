@@ -13,10 +13,11 @@
 namespace muster::agent::shim {
 
 inline constexpr std::uint32_t kMagic = 0x4d485331;  // "1SHM"
-inline constexpr std::uint16_t kVersion = 1;
+inline constexpr std::uint16_t kVersion = 2;
 inline constexpr std::uint32_t kMaxWorkers = 512;  ///< alive at once, on one node
 inline constexpr std::uint32_t kMaxExtraFds = 8;
 inline constexpr std::uint32_t kAllRanks = 0xffffffff;
+inline constexpr std::size_t kMaxCgroupPath = 448;
 
 enum class Type : std::uint16_t {
   // controller → shim
@@ -45,7 +46,8 @@ struct Header {
 /// kStartZygote, kSpawn, kFork. Descriptors, in this order: command, stdin, stdout (write end),
 /// stderr (write end), stdout (read end), stderr (read end), then `extra_fds` that the worker finds
 /// as 3, 4, …. The read ends stay with the shim, so that a worker never gets SIGPIPE because its
-/// reader died. kFork carries the cgroup folder (or /dev/null) in the place of the read ends.
+/// reader died. kFork carries, in the place of the read ends, the cgroup folder (or /dev/null) and
+/// the page of errors (MapErrors in child.h), where a copy that cannot become a worker says why.
 struct Spawn {
   Header header{};
   std::uint64_t generation = 0;
@@ -56,9 +58,11 @@ struct Spawn {
   std::uint64_t request = 0;    ///< kFork: comes back in kForked
   std::uint32_t in_cgroup = 0;  ///< kFork: the cgroup descriptor is real
   std::int32_t parent = 0;      ///< kFork: pid of the shim, for PDEATHSIG's race
+  std::uint32_t slot = 0;       ///< kFork: the worker's place in the page of errors
+  std::uint32_t reserved = 0;
 };
 inline constexpr std::uint32_t kSpawnFds = 6;
-inline constexpr std::uint32_t kForkFds = 5;
+inline constexpr std::uint32_t kForkFds = 6;
 
 struct Signal {
   Header header{};
@@ -86,7 +90,7 @@ struct Hello {
   Header header{};
   std::int32_t pid = 0;
   std::uint32_t has_cgroup = 0;
-  char cgroup[256] = {};
+  char cgroup[kMaxCgroupPath] = {};
 };
 
 struct Zygote {
@@ -97,7 +101,8 @@ struct Zygote {
   std::int32_t status = 0;  ///< exit code or −signal
 };
 
-/// `error` 0: it runs. Otherwise nothing was started and no kExited follows.
+/// The answer to every kSpawn whose rank could be read. `error` 0: it runs. Otherwise nothing was
+/// started and no kExited follows.
 struct Started {
   Header header{};
   std::uint64_t generation = 0;
@@ -114,7 +119,7 @@ struct Exited {
   std::int32_t pid = 0;
   std::int32_t code = 0;        ///< exit code, when signal is 0
   std::int32_t signal = 0;      ///< the signal that ended it
-  std::int32_t exec_error = 0;  ///< errno of execve: the command never ran
+  std::int32_t exec_error = 0;  ///< errno of what came before and of execve: it never ran
   std::uint32_t dumped_core = 0;
   std::int64_t time_ns = 0;  ///< CLOCK_MONOTONIC when the shim saw the death
 };
@@ -134,6 +139,14 @@ struct Forked {
 };
 
 inline constexpr std::size_t kMaxPacket = 512;
-static_assert(sizeof(Spawn) == 48 && sizeof(Hello) == 272 && sizeof(Exited) == 48);
+static_assert(sizeof(Spawn) == 56 && sizeof(Hello) == 464 && sizeof(Exited) == 48);
+
+/// A message with its header filled in.
+template <typename T>
+T Message(Type type) {
+  T message{};
+  message.header.type = type;
+  return message;
+}
 
 }  // namespace muster::agent::shim

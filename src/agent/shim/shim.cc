@@ -19,15 +19,19 @@ namespace {
 // Reaping of strays hangs on SIGCHLD; a round of killing is repeated this often beside it.
 constexpr int kKillRoundMs = 5;
 constexpr int kIdleMs = 60'000;
-
-template <typename T>
-T Message(Type type) {
-  T message{};
-  message.header.type = type;
-  return message;
-}
+constexpr int kRetryMs = 5;
 
 }  // namespace
+
+/// What poll said, by where it came from.
+struct Shim::Ready {
+  short control = 0;
+  short signals = 0;
+  short zygote_socket = 0;
+  short zygote = 0;
+  short cgroup = 0;
+  short workers[kMaxWorkers] = {};
+};
 
 std::int64_t NowNs() {
   timespec now{};
@@ -60,10 +64,10 @@ bool Shim::SetUp(const ShimOptions& options) {
   ::getrlimit(RLIMIT_NOFILE, &nofile_);
   const struct rlimit raised{nofile_.rlim_max, nofile_.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &raised);
-  void* shared = ::mmap(nullptr, kMaxWorkers * sizeof(std::int32_t), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return false;
-  exec_errors_ = static_cast<std::int32_t*>(shared);
+  if (options.soft_nofile != 0 && options.soft_nofile < nofile_.rlim_max) {
+    nofile_.rlim_cur = options.soft_nofile;
+  }
+  if (errors_.Make() != 0) return false;
   if (cgroup_.Make(options.id)) ProbeCgroup();
   return true;
 }
@@ -71,6 +75,7 @@ bool Shim::SetUp(const ShimOptions& options) {
 int Shim::Run(const ShimOptions& options) {
   if (!SetUp(options)) return 1;
   for (;;) {
+    SendForks();
     Report();
     ContinueEnding();
     if (leaving_ && ending_ == Ending::kNo) break;
@@ -82,36 +87,54 @@ int Shim::Run(const ShimOptions& options) {
   return 0;
 }
 
-void Shim::Poll() {
-  static pollfd polled[kMaxWorkers + 5];
-  std::uint32_t count = 0;
-  const auto add = [&](int fd, short events) { polled[count++] = {fd, events, 0}; };
-  add(control_, static_cast<short>(blocked_ ? POLLIN | POLLOUT : POLLIN));
-  add(signals_, POLLIN);
-  add(zygote_socket_, POLLIN);
-  add(zygote_pidfd_, POLLIN);
-  add(ending_ == Ending::kKill ? cgroup_.events_fd : -1, POLLPRI);
-  for (Worker& worker : workers_) add(worker.pidfd, POLLIN);
-  int timeout_ms = kIdleMs;
-  if (ending_ == Ending::kKill) timeout_ms = kKillRoundMs;
-  if (ending_ == Ending::kTerm) {
-    const std::int64_t left_ns = deadline_ns_ - NowNs();
-    timeout_ms = left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
-  }
-  if (::poll(polled, count, timeout_ms) > 0) Dispatch(polled, count);
+int Shim::PollTimeoutMs() const {
+  if (ending_ == Ending::kKill) return kKillRoundMs;
+  // Descriptors in flight are limited by user: somebody else's may be in the way.
+  if (AnyInState(Worker::State::kQueued) && !AnyInState(Worker::State::kForking)) return kRetryMs;
+  if (ending_ != Ending::kTerm) return kIdleMs;
+  const std::int64_t left_ns = deadline_ns_ - NowNs();
+  return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
 }
 
-void Shim::Dispatch(const pollfd* polled, std::uint32_t count) {
-  if (polled[0].revents & POLLOUT) blocked_ = false;
-  if (polled[1].revents != 0) DrainSignals();
+void Shim::Poll() {
+  static pollfd polled[kMaxWorkers + 5];
+  static short* targets[kMaxWorkers + 5];
+  static Ready ready;
+  ready = Ready{};
+  std::uint32_t count = 0;
+  // Only what is open: poll refuses more entries than RLIMIT_NOFILE allows descriptors.
+  const auto add = [&](int fd, short events, short* target) {
+    if (fd < 0) return;
+    polled[count] = {fd, events, 0};
+    targets[count++] = target;
+  };
+  add(control_, static_cast<short>(blocked_ ? POLLIN | POLLOUT : POLLIN), &ready.control);
+  add(signals_, POLLIN, &ready.signals);
+  add(zygote_socket_, POLLIN, &ready.zygote_socket);
+  add(zygote_pidfd_, POLLIN, &ready.zygote);
+  add(ending_ == Ending::kKill ? cgroup_.events_fd : -1, POLLPRI, &ready.cgroup);
+  for (std::uint32_t i = 0; i < kMaxWorkers; ++i) add(workers_[i].pidfd, POLLIN, &ready.workers[i]);
+  const int found = ::poll(polled, count, PollTimeoutMs());
+  if (found == 0 || (found < 0 && errno == EINTR)) return;
+  // Out of memory, or a limit that was lowered under us: look at everything, but not all the time.
+  if (found < 0) ::usleep(kRetryMs * 1000);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    *targets[i] = found < 0 ? static_cast<short>(POLLIN | POLLOUT) : polled[i].revents;
+  }
+  Dispatch(ready);
+}
+
+void Shim::Dispatch(const Ready& ready) {
+  if (ready.control & POLLOUT) blocked_ = false;
+  if (ready.signals != 0) DrainSignals();
   // The reply that a worker was forked comes before its death is looked at.
-  if (polled[2].revents != 0) ReceiveZygote();
-  if (polled[3].revents != 0) ReapZygote();
-  for (std::uint32_t i = 5; i < count; ++i) {
-    if (polled[i].revents != 0) ReapWorker(&workers_[i - 5]);
+  if (ready.zygote_socket != 0) ReceiveZygote();
+  if (ready.zygote != 0) ReapZygote();
+  for (std::uint32_t i = 0; i < kMaxWorkers; ++i) {
+    if (ready.workers[i] != 0) ReapWorker(&workers_[i]);
   }
   ReapStrays();
-  if (polled[0].revents & (POLLIN | POLLHUP | POLLERR)) ReceiveControl();
+  if (ready.control & (POLLIN | POLLHUP | POLLERR)) ReceiveControl();
 }
 
 void Shim::DrainSignals() {
@@ -194,6 +217,7 @@ void Shim::Report() {
     auto hello = Message<Hello>(Type::kHello);
     hello.pid = ::getpid();
     hello.has_cgroup = cgroup_.fd >= 0 ? 1 : 0;
+    static_assert(sizeof(hello.cgroup) == sizeof(cgroup_.path));
     std::memcpy(hello.cgroup, cgroup_.path, sizeof(hello.cgroup));
     report_hello_ = !Send(&hello, sizeof(hello));
   }

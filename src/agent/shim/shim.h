@@ -14,6 +14,7 @@
 
 #include <cstdint>
 
+#include "agent/shim/child.h"
 #include "agent/shim/job_cgroup.h"
 #include "agent/shim/protocol.h"
 #include "agent/shim/wire.h"
@@ -24,16 +25,20 @@ struct ShimOptions {
   int control_fd = -1;
   const char* id = "";               ///< of the run; names the cgroup
   std::int64_t orphan_grace_ns = 0;  ///< between TERM and KILL when the controller is gone
+  std::uint64_t soft_nofile = 0;     ///< RLIMIT_NOFILE of workers; 0: what we found
 };
 
 struct Worker {
-  enum class State : std::uint8_t { kFree, kForking, kRunning, kDead };
+  /// kQueued: the zygote has enough to do. kForking: its answer is awaited.
+  enum class State : std::uint8_t { kFree, kQueued, kForking, kRunning, kDead };
   State state = State::kFree;
   bool report_start = false;
   bool report_exit = false;
   bool forked = false;
   int pidfd = -1;
   int logs[2] = {-1, -1};  ///< read ends of its pipes
+  Packet request{};        ///< kQueued: what asked for it
+  std::uint64_t fork_request = 0;
   Started started{};
   Exited exited{};
 };
@@ -49,8 +54,10 @@ class Shim {
   // shim.cc: the loop and the protocol
   bool SetUp(const ShimOptions& options);
   void ProbeCgroup();
+  struct Ready;
   void Poll();
-  void Dispatch(const pollfd* polled, std::uint32_t count);
+  int PollTimeoutMs() const;
+  void Dispatch(const Ready& ready);
   void ReceiveControl();
   void HandleControl(Packet* packet);
   void ReceiveZygote();
@@ -60,14 +67,19 @@ class Shim {
 
   // spawning.cc: children come and go
   void StartZygote(Packet* packet);
+  bool ExecZygote(Packet* packet);
   void StartWorker(Packet* packet);
-  int ForkFromZygote(const Spawn& spawn, Worker* worker, const Packet& packet);
+  void Refuse(const Spawn& spawn, int error);
+  void FailStart(Worker* worker, int error);
+  void SendForks();
+  int ForkFromZygote(Worker* worker);
   int ExecWorker(const Spawn& spawn, Worker* worker, const Packet& packet);
   void TakeForked(const Forked& reply, Packet* packet);
   void ReapWorker(Worker* worker);
   void ReapZygote();
   void ReapStrays();
   void LoseZygote();
+  void FailForks(Worker::State state, int error);
   Worker* FreeSlot();
 
   // ending.cc: how everything ends
@@ -76,8 +88,8 @@ class Shim {
   void BeginKill();
   void ContinueEnding();
   bool NothingLeft();
-  std::uint32_t CountLeft() const;
-  bool AnyInState(Worker::State state) const;
+  std::uint32_t CountInState(Worker::State state) const;
+  bool AnyInState(Worker::State state) const { return CountInState(state) > 0; }
   void ControllerGone();
 
   int control_ = -1;
@@ -96,8 +108,8 @@ class Shim {
   std::int64_t deadline_ns_ = 0;    ///< kTerm: when to kill
   std::int64_t kill_began_ns_ = 0;  ///< kKill: when it began
   std::uint64_t next_request_ = 1;
-  std::int32_t* exec_errors_ =
-      nullptr;  ///< shared with children: errno of a failed execve, by slot
+  std::uint32_t left_ = 0;  ///< processes that the last round of killing met
+  ErrorPage errors_{};
   struct rlimit nofile_{};
   Zygote zygote_report_{};
   Stopped stopped_{};

@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstring>
 
 #include "agent/shim/child.h"
 #include "agent/shim/command.h"
@@ -35,12 +37,26 @@ pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
   ::_exit(127);
 }
 
+// What the zygote may be asked for before it answers: its socket holds some 280 packets, and the
+// descriptors of those count as in flight.
+constexpr std::uint32_t kMaxForking = 64;
+
 void CloseLogs(Worker* worker) {
   for (int& log : worker->logs) {
     if (log >= 0) ::close(log);
     log = -1;
   }
 }
+
+/// As much of it as came; false when that does not say whose worker it is.
+bool ReadSpawn(const Packet& packet, Spawn* spawn) {
+  if (packet.size < offsetof(Spawn, via_zygote)) return false;
+  std::memcpy(spawn, packet.bytes, packet.size < sizeof(*spawn) ? packet.size : sizeof(*spawn));
+  return true;
+}
+
+/// Why the descriptors of a well-formed request are not all there.
+int MissingFds(const Packet& packet) { return packet.fd_count == 0 ? EMFILE : EINVAL; }
 
 }  // namespace
 
@@ -66,79 +82,128 @@ void Shim::ProbeCgroup() {
 }
 
 void Shim::StartZygote(Packet* packet) {
-  const Spawn* spawn = packet->As<Spawn>();
-  if (spawn == nullptr || packet->fd_count != 4 || zygote_ != 0 || ending_ != Ending::kNo) return;
-  zygote_report_ = Zygote{};
-  zygote_report_.header.type = Type::kZygote;
+  if (zygote_ != 0) return;
+  zygote_report_ = Message<Zygote>(Type::kZygote);
   report_zygote_ = true;
-  int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+  const Spawn* spawn = packet->As<Spawn>();
+  if (spawn == nullptr || packet->fd_count != 4) {
+    zygote_report_.error = spawn == nullptr ? EINVAL : MissingFds(*packet);
+  } else if (ending_ != Ending::kNo) {
+    zygote_report_.error = ECANCELED;
+  } else if (!ExecZygote(packet)) {
     zygote_report_.error = errno;
-    return;
   }
+}
+
+/// False and errno.
+bool Shim::ExecZygote(Packet* packet) {
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) return false;
   const int fds[] = {packet->fds[1], packet->fds[2], packet->fds[3], pair[1]};
-  const ChildPlan plan{::getpid(), spawn->umask, fds, 4, &nofile_};
+  const ChildPlan plan{::getpid(), packet->As<Spawn>()->umask, fds, 4, &nofile_};
   static std::int32_t ignored;  // a failed exec shows as exit code 127
   const pid_t pid = CloneWithPidfd(-1, &zygote_pidfd_);
   if (pid == 0) RunChild(plan, packet->fds[0], &ignored);
+  const int error = errno;
   ::close(pair[1]);
   if (pid < 0) {
-    zygote_report_.error = errno;
     zygote_pidfd_ = -1;
     ::close(pair[0]);
-    return;
+    errno = error;
+    return false;
   }
   zygote_ = pid;
   zygote_socket_ = pair[0];
   zygote_report_.pid = pid;
   zygote_report_.alive = 1;
+  return true;
+}
+
+/// Without a slot: the controller knows kMaxWorkers and never asks for more, so this answer alone
+/// may be lost when the socket is full.
+void Shim::Refuse(const Spawn& spawn, int error) {
+  auto started = Message<Started>(Type::kStarted);
+  started.generation = spawn.generation;
+  started.rank = spawn.rank;
+  started.error = error;
+  Send(&started, sizeof(started));
+}
+
+void Shim::FailStart(Worker* worker, int error) {
+  worker->request.CloseFds();
+  CloseLogs(worker);
+  worker->state = Worker::State::kFree;
+  worker->started.error = error;
+  worker->report_start = true;
 }
 
 void Shim::StartWorker(Packet* packet) {
-  const Spawn* spawn = packet->As<Spawn>();
-  if (spawn == nullptr || spawn->extra_fds > kMaxExtraFds ||
-      packet->fd_count != kSpawnFds + spawn->extra_fds) {
-    return;
-  }
+  Spawn spawn;
+  if (!ReadSpawn(*packet, &spawn)) return;
   Worker* worker = FreeSlot();
-  if (worker == nullptr) return;  // The controller knows kMaxWorkers and never asks for more.
+  if (worker == nullptr) return Refuse(spawn, EAGAIN);
   *worker = Worker{};
   worker->started.header.type = Type::kStarted;
   worker->exited.header.type = Type::kExited;
-  worker->started.generation = worker->exited.generation = spawn->generation;
-  worker->started.rank = worker->exited.rank = spawn->rank;
-  worker->forked = spawn->via_zygote != 0;
-  worker->started.forked = spawn->via_zygote;
-  int error = ECANCELED;
-  if (ending_ == Ending::kNo) {
-    error = worker->forked ? ForkFromZygote(*spawn, worker, *packet)
-                           : ExecWorker(*spawn, worker, *packet);
+  worker->started.generation = worker->exited.generation = spawn.generation;
+  worker->started.rank = worker->exited.rank = spawn.rank;
+  worker->forked = spawn.via_zygote != 0;
+  worker->started.forked = spawn.via_zygote;
+  if (packet->As<Spawn>() == nullptr || spawn.extra_fds > kMaxExtraFds) {
+    return FailStart(worker, EINVAL);
   }
-  if (error != 0) {
-    worker->started.error = error;
-    worker->report_start = true;
-    return;
+  if (packet->fd_count != kSpawnFds + spawn.extra_fds) {
+    return FailStart(worker, MissingFds(*packet));
   }
-  for (int i = 0; i < 2; ++i) worker->logs[i] = ::fcntl(packet->fds[4 + i], F_DUPFD_CLOEXEC, 0);
+  if (ending_ != Ending::kNo) return FailStart(worker, ECANCELED);
+  for (std::uint32_t i = 0; i < 2; ++i) worker->logs[i] = packet->Take(4 + i);
+  if (worker->forked) {
+    if (zygote_socket_ < 0) return FailStart(worker, ESRCH);
+    worker->state = Worker::State::kQueued;
+    worker->request = *packet;
+    worker->fork_request = next_request_++;
+    packet->fd_count = 0;  // the slot's now
+  } else if (const int error = ExecWorker(spawn, worker, *packet); error != 0) {
+    FailStart(worker, error);
+  }
 }
 
-int Shim::ForkFromZygote(const Spawn& spawn, Worker* worker, const Packet& packet) {
+/// Hands queued workers to the zygote, oldest first, as far as it can take them.
+void Shim::SendForks() {
+  while (CountInState(Worker::State::kForking) < kMaxForking) {
+    Worker* oldest = nullptr;
+    for (Worker& worker : workers_) {
+      if (worker.state != Worker::State::kQueued) continue;
+      if (oldest == nullptr || worker.fork_request < oldest->fork_request) oldest = &worker;
+    }
+    if (oldest == nullptr) return;
+    const int error = ForkFromZygote(oldest);
+    if (error == EAGAIN || error == ETOOMANYREFS) return;
+    if (error != 0) FailStart(oldest, error);
+  }
+}
+
+int Shim::ForkFromZygote(Worker* worker) {
   if (zygote_socket_ < 0) return ESRCH;
-  Spawn fork = spawn;
+  const Packet& packet = worker->request;
+  Spawn fork = *packet.As<Spawn>();
   fork.header.type = Type::kFork;
-  fork.request = next_request_++;
+  fork.request = worker->fork_request;
+  fork.slot = static_cast<std::uint32_t>(worker - workers_);
   fork.in_cgroup = cgroup_.fd >= 0 ? 1 : 0;
   fork.parent = ::getpid();
   int fds[kMaxPacketFds];
   for (int i = 0; i < 4; ++i) fds[i] = packet.fds[i];
   fds[4] = cgroup_.fd >= 0 ? cgroup_.fd : packet.fds[1];
-  for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) fds[kForkFds + i] = packet.fds[kSpawnFds + i];
-  const int error =
-      SendPacket(zygote_socket_, &fork, sizeof(fork), fds, kForkFds + spawn.extra_fds);
+  fds[5] = errors_.fd;
+  for (std::uint32_t i = 0; i < fork.extra_fds; ++i) fds[kForkFds + i] = packet.fds[kSpawnFds + i];
+  errors_.errors[fork.slot] = 0;
+  const int error = SendPacket(zygote_socket_, &fork, sizeof(fork), fds, kForkFds + fork.extra_fds);
+  // A zygote that died and is not reaped yet; what it answered before is read with its end.
+  if (error == EPIPE || error == ECONNRESET) return ESRCH;
   if (error != 0) return error;
+  worker->request.CloseFds();
   worker->state = Worker::State::kForking;
-  worker->started.pid = 0;
-  worker->exited.time_ns = static_cast<std::int64_t>(fork.request);  // until it runs
   return 0;
 }
 
@@ -147,7 +212,7 @@ int Shim::ExecWorker(const Spawn& spawn, Worker* worker, const Packet& packet) {
   for (int i = 0; i < 3; ++i) fds[i] = packet.fds[1 + i];
   for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) fds[3 + i] = packet.fds[kSpawnFds + i];
   const ChildPlan plan{::getpid(), spawn.umask, fds, 3 + spawn.extra_fds, &nofile_};
-  std::int32_t* exec_error = &exec_errors_[worker - workers_];
+  std::int32_t* exec_error = &errors_.errors[worker - workers_];
   *exec_error = 0;
   pid_t pid = CloneWithPidfd(cgroup_.fd, &worker->pidfd);
   if (pid < 0 && cgroup_.fd >= 0 && errno != EAGAIN && errno != ENOMEM) {
@@ -167,22 +232,18 @@ int Shim::ExecWorker(const Spawn& spawn, Worker* worker, const Packet& packet) {
 
 void Shim::TakeForked(const Forked& reply, Packet* packet) {
   for (Worker& worker : workers_) {
-    if (worker.state != Worker::State::kForking ||
-        worker.exited.time_ns != static_cast<std::int64_t>(reply.request)) {
-      continue;
+    if (worker.state != Worker::State::kForking || worker.fork_request != reply.request) continue;
+    if (reply.error != 0) return FailStart(&worker, reply.error);
+    if (packet->fd_count != 1) {
+      // It runs, but nothing would tell us of its death. It is our child and not reaped, so the pid
+      // is still its own.
+      if (reply.pid > 1) ::kill(reply.pid, SIGKILL);
+      return FailStart(&worker, MissingFds(*packet));
     }
     worker.report_start = true;
-    worker.exited.time_ns = 0;
-    if (reply.error != 0 || packet->fd_count != 1) {
-      worker.started.error = reply.error != 0 ? reply.error : EPROTO;
-      worker.state = Worker::State::kFree;
-      CloseLogs(&worker);
-      return;
-    }
     worker.state = Worker::State::kRunning;
     worker.started.pid = worker.exited.pid = reply.pid;
-    worker.pidfd = ::fcntl(packet->fds[0], F_DUPFD_CLOEXEC, 0);
-    exec_errors_[&worker - workers_] = 0;
+    worker.pidfd = packet->Take(0);
     if (ending_ != Ending::kNo) PidfdSignal(worker.pidfd, stop_signal_);
     return;
   }
@@ -197,7 +258,7 @@ void Shim::ReapWorker(Worker* worker) {
   exited.code = info.si_code == CLD_EXITED ? info.si_status : 0;
   exited.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
   exited.dumped_core = info.si_code == CLD_DUMPED ? 1 : 0;
-  exited.exec_error = exec_errors_[worker - workers_];
+  exited.exec_error = errors_.errors[worker - workers_];
   worker->state = Worker::State::kDead;
   worker->report_exit = true;
   ::close(worker->pidfd);
@@ -209,12 +270,13 @@ void Shim::LoseZygote() {
   if (zygote_socket_ >= 0) ::close(zygote_socket_);
   zygote_socket_ = -1;
   if (zygote_pidfd_ >= 0) PidfdSignal(zygote_pidfd_, SIGKILL);
+  FailForks(Worker::State::kForking, ESRCH);
+  FailForks(Worker::State::kQueued, ESRCH);
+}
+
+void Shim::FailForks(Worker::State state, int error) {
   for (Worker& worker : workers_) {
-    if (worker.state != Worker::State::kForking) continue;
-    worker.state = Worker::State::kFree;
-    worker.started.error = ESRCH;
-    worker.report_start = true;
-    CloseLogs(&worker);
+    if (worker.state == state) FailStart(&worker, error);
   }
 }
 

@@ -39,8 +39,16 @@ Type Packet::type() const {
   return header.type;
 }
 
+int Packet::Take(std::uint32_t index) {
+  const int fd = fds[index];
+  fds[index] = -1;
+  return fd;
+}
+
 void Packet::CloseFds() {
-  for (std::uint32_t i = 0; i < fd_count; ++i) ::close(fds[i]);
+  for (std::uint32_t i = 0; i < fd_count; ++i) {
+    if (fds[i] >= 0) ::close(fds[i]);
+  }
   fd_count = 0;
 }
 
@@ -51,21 +59,25 @@ Receive ReceivePacket(int socket, Packet* packet) {
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  message.msg_control = control.bytes;
-  message.msg_controllen = sizeof(control.bytes);
   ssize_t n = 0;
-  do {
+  bool reset = false;
+  for (;;) {
+    message.msg_control = control.bytes;
+    message.msg_controllen = sizeof(control.bytes);
     n = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+    if (n >= 0) break;
+    if (errno == EINTR) continue;
+    // Said once, and before what the dead peer had sent.
+    if (errno != ECONNRESET || reset) break;
+    reset = true;
+  }
   if (n < 0) return errno == EAGAIN ? Receive::kNothing : Receive::kClosed;
   if (n == 0) return Receive::kClosed;
   packet->size = static_cast<std::size_t>(n);
   TakeFds(&message, packet);
-  const bool cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-  if (cut || !IsOurs(*packet)) {
-    packet->CloseFds();
-    return Receive::kMalformed;
-  }
+  const bool ours = (message.msg_flags & MSG_TRUNC) == 0 && IsOurs(*packet);
+  if (!ours || (message.msg_flags & MSG_CTRUNC) != 0) packet->CloseFds();
+  if (!ours) return Receive::kMalformed;
   return Receive::kPacket;
 }
 

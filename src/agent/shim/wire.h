@@ -24,13 +24,16 @@ struct Packet {
   const T* As() const {
     return size == sizeof(T) ? reinterpret_cast<const T*>(bytes) : nullptr;
   }
+  /// Takes descriptor `index` out: it is the caller's then.
+  int Take(std::uint32_t index);
   void CloseFds();
 };
 
 enum class Receive { kPacket, kNothing, kClosed, kMalformed };
 
 /// Takes one packet without blocking. kMalformed: it is not of our protocol; its descriptors are
-/// closed.
+/// closed. A packet whose descriptors did not all fit into our table is delivered with none.
+/// kClosed comes behind the last packet, also when the other end died with packets of ours unread.
 Receive ReceivePacket(int socket, Packet* packet);
 
 /// Sends one packet without blocking. 0, EAGAIN when the socket is full, or another errno value.

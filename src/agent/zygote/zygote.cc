@@ -17,25 +17,38 @@
 namespace muster::agent {
 namespace {
 
-/// The copy's way from clone to the program's main.
+/// The copy's way from clone to the program's main. What stops it is told to the shim by the page
+/// of errors.
 [[noreturn]] void RunCopy(const shim::Spawn& spawn, const shim::Packet& packet, WorkerMain main) {
+  shim::ErrorPage page;
+  page.Map(packet.fds[5]);
   shim::Command command;
-  if (shim::MapCommand(packet.fds[0], &command) != 0) ::_exit(127);
+  int error = shim::MapCommand(packet.fds[0], &command);
   int fds[3 + shim::kMaxExtraFds];
   for (std::uint32_t i = 0; i < 3; ++i) fds[i] = packet.fds[1 + i];
   for (std::uint32_t i = 0; i < spawn.extra_fds; ++i) {
     fds[3 + i] = packet.fds[shim::kForkFds + i];
   }
   const shim::ChildPlan plan{spawn.parent, spawn.umask, fds, 3 + spawn.extra_fds, nullptr};
-  if (shim::BecomeWorker(plan, command) != 0) ::_exit(127);
+  if (error == 0) error = shim::BecomeWorker(plan, command);
+  if (error != 0) {
+    if (page.errors != nullptr) page.errors[spawn.slot] = error;
+    ::_exit(127);
+  }
+  page.Unmap();
   environ = command.environ;
   std::exit(main(static_cast<int>(command.argc), command.argv));
 }
 
-/// Makes one copy and says so. The shim is never left without an answer.
-void Fork(int fd, const shim::Spawn& spawn, const shim::Packet& packet, WorkerMain main) {
-  shim::Forked reply;
-  reply.header.type = shim::Type::kForked;
+int ErrnoOf(const Error& error) {
+  if (error.code() == Code::kPrecondition) return EBUSY;
+  return error.code() == Code::kExhausted ? ENOMEM : EAGAIN;
+}
+
+/// Makes one copy and says so. The shim is never left without an answer: false when it cannot have
+/// one, which is when it is gone.
+bool Fork(int fd, const shim::Spawn& spawn, const shim::Packet& packet, WorkerMain main) {
+  auto reply = shim::Message<shim::Forked>(shim::Type::kForked);
   reply.request = spawn.request;
   Result<os::Copy> copy =
       os::CloneIntoParent({.cgroup_fd = spawn.in_cgroup != 0 ? packet.fds[4] : -1});
@@ -45,9 +58,24 @@ void Fork(int fd, const shim::Spawn& spawn, const shim::Packet& packet, WorkerMa
     reply.pid = copy->pid;
     pidfd = copy->pidfd.get();
   } else {
-    reply.error = copy.error().code() == Code::kPrecondition ? EBUSY : EAGAIN;
+    reply.error = ErrnoOf(copy.error());
   }
-  shim::SendPacket(fd, &reply, sizeof(reply), &pidfd, copy ? 1 : 0);
+  for (;;) {
+    const int error = shim::SendPacket(fd, &reply, sizeof(reply), &pidfd, copy ? 1 : 0);
+    if (error != EAGAIN && error != ETOOMANYREFS) return error == 0;
+    // A full socket has room again once the shim reads; of other programs' descriptors in flight
+    // nobody tells.
+    pollfd room{fd, static_cast<short>(error == EAGAIN ? POLLOUT : 0), 0};
+    ::poll(&room, 1, error == EAGAIN ? -1 : 5);
+  }
+}
+
+/// Refused, but answered: the shim waits for it.
+bool RefuseFork(int fd, const shim::Spawn& spawn) {
+  auto reply = shim::Message<shim::Forked>(shim::Type::kForked);
+  reply.request = spawn.request;
+  reply.error = EMFILE;
+  return shim::SendPacket(fd, &reply, sizeof(reply), nullptr, 0) == 0;
 }
 
 }  // namespace
@@ -76,12 +104,15 @@ int RunZygote(int fd, WorkerMain main) {
         break;
     }
     const auto* spawn = packet.As<shim::Spawn>();
-    if (packet.type() == shim::Type::kFork && spawn != nullptr &&
-        spawn->extra_fds <= shim::kMaxExtraFds &&
-        packet.fd_count == shim::kForkFds + spawn->extra_fds) {
-      Fork(fd, *spawn, packet, main);
+    bool answered = true;
+    if (packet.type() == shim::Type::kFork && spawn != nullptr) {
+      const bool whole = spawn->extra_fds <= shim::kMaxExtraFds &&
+                         spawn->slot < shim::kMaxWorkers &&
+                         packet.fd_count == shim::kForkFds + spawn->extra_fds;
+      answered = whole ? Fork(fd, *spawn, packet, main) : RefuseFork(fd, *spawn);
     }
     packet.CloseFds();
+    if (!answered) return 1;
   }
 }
 

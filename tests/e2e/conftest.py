@@ -94,6 +94,19 @@ class Run:
         children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         return int(children.read_text().split()[0])
 
+    def zygote(self) -> int:
+        """The fork server: a child of the shim."""
+        for pid in self.processes():
+            if b"\0--zygote\0" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
+                return pid
+        raise AssertionError("no zygote")
+
+    def freeze(self):
+        """Stops `muster run` itself until SIGCONT, and waits until it is stopped."""
+        self.process.send_signal(signal.SIGSTOP)
+        stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
+        wait_for(lambda: stat.read_text().rsplit(") ")[-1].startswith("T"), "a stopped muster run")
+
     def kill(self, rank: int, generation: int = 1, number: int = signal.SIGKILL):
         os.kill(self.pid(rank, generation), number)
 

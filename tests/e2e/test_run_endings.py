@@ -1,5 +1,6 @@
 """However a run ends, it says why and leaves no process, no shared memory and no cgroup."""
 
+import json
 import os
 import random
 import signal
@@ -155,6 +156,48 @@ def test_sigkill_of_the_shim_ends_the_run(start, python):
     os.kill(run.shim(), signal.SIGKILL)
     assert run.end() == 1
     assert "muster-shim died" in run.err
+    run.assert_nothing_left()
+
+
+def test_a_shim_that_dies_as_it_is_told_to_stop_leaves_nothing(start, python):
+    run = started(start, python, DAEMON + "\ntime.sleep(600)")
+    run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
+    shim = run.shim()
+    run.freeze()
+    run.process.send_signal(signal.SIGINT)  # waits, and is read before the end of the shim's socket
+    os.kill(shim, signal.SIGKILL)
+    run.process.send_signal(signal.SIGCONT)
+    assert run.end() == 130
+    run.assert_nothing_left()
+
+
+def test_a_shim_that_does_not_answer_does_not_hold_the_end(start, python):
+    run = started(start, python, DAEMON + "\ntime.sleep(600)", flags=["--grace", "0.1"])
+    run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
+    os.kill(run.shim(), signal.SIGSTOP)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end(limit=25) == 143
+    run.assert_nothing_left()
+
+
+def test_signals_in_the_last_moments_do_not_cost_the_result(start):
+    run = start("muster-train", "--steps", 100000, flags=["--json"])
+    run.wait_step(20)
+    while run.process.poll() is None:
+        run.process.send_signal(signal.SIGTERM)
+        run.process.send_signal(signal.SIGHUP)
+    assert run.end() in (143, 129)
+    assert json.loads(run.out)["state"] == "FAILED"
+    run.assert_nothing_left()
+
+
+def test_crashes_share_one_wait_for_their_last_words(start, python):
+    # Each leaves a process that holds its stderr, so that the last words end with the wait.
+    code = "import os,subprocess,sys; subprocess.Popen(['sleep', '600'], start_new_session=True); sys.exit(3)"
+    run = start(python, "-S", "-c", code, ranks=16, flags=["--max-restarts", 0])
+    assert run.end() == 3
+    died = min(event["t_ns"] for event in run.events("worker_exited"))
+    assert run.events("pause")[0]["t_ns"] - died < 1_500_000_000
     run.assert_nothing_left()
 
 

@@ -1,7 +1,10 @@
 """A rank dies, the run goes on: from the zygote for programs on our library, by exec for any other."""
 
 import json
+import os
+import pathlib
 import random
+import resource
 import signal
 import subprocess
 
@@ -122,6 +125,88 @@ def test_after_its_process_restarts_a_job_gets_a_full_one(start, tmp_path, scrip
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     assert (result["state"], result["restarts"]) == ("SUCCEEDED", 2)
+
+
+def test_a_full_restart_that_finds_no_shim_ends_the_run(start, tmp_path, script, python):
+    code = f"import os; os.path.exists('{tmp_path}/bin/muster-shim') and os.unlink('{tmp_path}/bin/muster-shim'); os._exit(3)"
+    job = tmp_path / "job.yaml"
+    job.write_text(
+        "apiVersion: muster/v1\nkind: Job\nmetadata: {name: full}\nspec:\n  ranksPerNode: 1\n"
+        f"  command: [{python}, {script(code)}]\n  restart: {{processRestarts: 0, fullRestarts: 1}}\n"
+    )
+    start("muster-train", "--steps", 1).end()
+    done = subprocess.run(
+        [tmp_path / "bin" / "muster", "run", job, "--run-dir", tmp_path / "full", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "muster-shim: no such file" in json.loads(done.stdout)["reason"]
+
+
+def test_a_zygote_that_dies_beside_a_rank_is_replaced(start):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, "--every", 25)
+    run.wait_step(60)
+    rank, zygote = run.pid(1), run.zygote()
+    run.freeze()
+    for pid in (rank, zygote):  # in this order in the shim's reports
+        os.kill(pid, signal.SIGKILL)
+        run.wait(lambda pid=pid: pid not in run.processes(), "its death")
+    run.process.send_signal(signal.SIGCONT)
+    assert run.end() == 0, run.err
+    assert run.result()["restarts"] == 1
+    assert {e["how"] for e in run.events("worker_started")} == {"fork"}
+    run.assert_nothing_left()
+
+
+def test_more_ranks_than_a_socket_holds_packets_are_forked(start):
+    run = start("muster-train", "--steps", 0, ranks=320)
+    assert run.end(limit=100) == 0, run.err
+    assert {e["how"] for e in run.events("worker_started")} == {"fork"}
+    assert len(run.events("worker_started")) == 320
+    run.assert_nothing_left()
+
+
+def test_workers_find_the_users_own_limit_of_descriptors(start):
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (300, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    # The run itself needs some six for each rank.
+    run = start("/bin/sh", "-c", "ulimit -Sn", ranks=120, prepare=prepare)
+    assert run.end() == 0, run.err
+    assert {run.log(rank) for rank in range(120)} == {b"300\n"}
+
+
+def test_a_copy_that_cannot_become_a_worker_says_why(start, tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    run = start("muster-train", "--steps", 100000, prepare=lambda: os.chdir(home))
+    run.wait_step(20)
+    home.rmdir()
+    run.kill(1)
+    assert run.end() == 127
+    assert "could not be started: No such file" in run.fault()["cause"]
+    assert run.result()["restarts"] == 1
+
+
+def test_a_shim_with_few_descriptors_does_not_spin(start):
+    run = start("muster-train", "--steps", 100000)
+    run.wait_step(20)
+    shim = run.shim()
+    resource.prlimit(shim, resource.RLIMIT_NOFILE, (24, 24))
+
+    def ticks() -> int:
+        return sum(map(int, pathlib.Path(f"/proc/{shim}/stat").read_text().rsplit(")")[-1].split()[11:13]))
+
+    before = ticks()
+    run.wait_step(run.steps(0)[-1]["step"] + 1000)
+    assert ticks() - before < 20
+    run.kill(1)
+    run.wait_event("fault")
+    run.process.send_signal(signal.SIGTERM)
+    run.end()
+    run.assert_nothing_left()
 
 
 def test_a_broken_zygote_means_exec_and_is_said_once(start, bin_with_stepper, script, python):

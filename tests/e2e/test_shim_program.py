@@ -1,6 +1,11 @@
 """muster-shim stays the small thing that it is: libc and nothing else."""
 
+import os
+import socket
+import struct
 import subprocess
+
+import pytest
 
 
 def test_the_shim_links_only_libc(programs):
@@ -13,3 +18,50 @@ def test_the_shim_started_by_hand_says_so(programs):
     done = subprocess.run([programs / "muster-shim"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "muster run" in done.stderr
+
+
+SPAWN, STARTED = 2, 103
+MAGIC, VERSION = 0x4D485331, 2
+
+
+@pytest.fixture
+def shim(programs):
+    """The controller's socket of a muster-shim."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    process = subprocess.Popen(
+        [programs / "muster-shim", str(theirs.fileno()), "test", "100", "0"], pass_fds=[theirs.fileno()]
+    )
+    theirs.close()
+    ours.settimeout(30)
+    yield ours
+    ours.close()
+    assert process.wait(timeout=30) == 0
+
+
+def spawn(rank: int, extra: int = 0, zygote: int = 0) -> bytes:
+    return struct.pack("=IHHQIIIIQIiII", MAGIC, VERSION, SPAWN, 7, rank, zygote, extra, 0o22, 0, 0, 0, 0, 0)
+
+
+def started(control) -> tuple[int, int, int]:
+    """Generation, rank and errno of the next answer to a Spawn."""
+    while True:
+        packet = control.recv(512)
+        if struct.unpack_from("=IHH", packet)[2] == STARTED:
+            return struct.unpack_from("=8xQIii", packet)[:2] + struct.unpack_from("=8xQIii", packet)[3:]
+
+
+@pytest.mark.parametrize(
+    "packet, descriptors, error",
+    [
+        (spawn(3), 0, "Too many open files"),
+        (spawn(3), 2, "Invalid argument"),
+        (spawn(3, extra=9), 6, "Invalid argument"),
+        (spawn(3)[:20], 6, "Invalid argument"),
+        (spawn(3, zygote=1), 6, "No such process"),
+    ],
+)
+def test_every_request_is_answered(shim, packet, descriptors, error):
+    with open(os.devnull) as null:
+        socket.send_fds(shim, [packet], [null.fileno()] * descriptors)
+    generation, rank, number = started(shim)
+    assert (generation, rank, os.strerror(number)) == (7, 3, error)

@@ -60,6 +60,8 @@ std::vector<LadderCase> Ladder() {
   };
   const Ending not_found{.start_error = ENOENT, .never_found = true};
   const Ending refused{.start_error = EBUSY};
+  const Ending no_zygote{.start_error = ESRCH};
+  const Ending silent{.start_error = ETIMEDOUT};
   return {
       {"first fault", Faulty(kKilled), usual, RestartKind::kProcesses, 0, "restart 1 of 3"},
       {"third", With(Faulty(kKilled), used(2, 0, seconds(9))), usual, RestartKind::kProcesses, 0,
@@ -90,6 +92,13 @@ std::vector<LadderCase> Ladder() {
       {"command not there", Faulty(not_found), usual, std::nullopt, 127, "could not be started"},
       {"zygote refuses", With(Faulty(refused), [](JobState& s) { s.use_zygote = true; }), off,
        RestartKind::kExec, 0, "executed from now on"},
+      {"zygote never worked", With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = true; }),
+       off, RestartKind::kExec, 0, "executed from now on"},
+      {"zygote says nothing", With(Faulty(silent), [](JobState& s) { s.use_zygote = true; }), off,
+       RestartKind::kExec, 0, "executed from now on"},
+      {"zygote died",
+       With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = s.zygote_served = true; }), off,
+       RestartKind::kNewZygote, 0, "a new one"},
       {"no zygote, clone refuses", Faulty(refused), usual, RestartKind::kProcesses, 0, ""},
   };
 }
@@ -214,6 +223,51 @@ TEST(Advance, AnInterruptEndsARestartToo) {
   job.Feed({.kind = Event::Kind::kStopped});
   EXPECT_EQ(job.state.phase, Phase::kEnded);
   EXPECT_EQ(job.state.verdict->exit_code, 130);
+}
+
+TEST(Advance, OnlyCtrlCAgainShortensTheGrace) {
+  for (const std::vector<int>& signals :
+       {std::vector{SIGTERM, SIGTERM}, std::vector{SIGHUP, SIGTERM}, std::vector{SIGINT, SIGTERM},
+        std::vector{SIGTERM, SIGINT}, std::vector{SIGINT, SIGQUIT}}) {
+    Job job(2);
+    job.Begin();
+    for (const int signal : signals) {
+      const auto orders = job.Feed({.kind = Event::Kind::kInterrupt, .signal = signal});
+      EXPECT_EQ(orders.at(0).grace, job.policy.grace) << signals[0] << ", " << signals[1];
+    }
+    job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+    const auto orders = job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+    EXPECT_EQ(orders.at(0).grace.count(), 0);
+  }
+}
+
+TEST(Advance, AStopHasADeadlineThatNothingProlongs) {
+  Job job(2);
+  job.Begin();
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+  EXPECT_EQ(job.state.deadline, job.now + job.policy.grace + job.policy.stop_limit);
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+  EXPECT_EQ(job.state.deadline, job.now + job.policy.stop_limit);
+  job.now += seconds(1);
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
+  EXPECT_EQ(job.state.deadline, job.now + job.policy.stop_limit - seconds(1));
+}
+
+TEST(Advance, AStartThatTakesTooLongIsATimeOut) {
+  Job job(1);
+  job.Feed({.kind = Event::Kind::kStart});
+  job.now += job.policy.start_limit;
+  job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(job.state.fault->ending.start_error, ETIMEDOUT);
+}
+
+TEST(PlanRestart, TakesOnlyTheCommandsOwnErrorsAsFinal) {
+  for (const int error : {ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, E2BIG}) {
+    EXPECT_TRUE(IsCommandAtFault(error)) << error;
+  }
+  for (const int error : {0, ENOMEM, EMFILE, ENFILE, EAGAIN, EIO, EINVAL, ESRCH, EPERM}) {
+    EXPECT_FALSE(IsCommandAtFault(error)) << error;
+  }
 }
 
 TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {

@@ -140,7 +140,10 @@ Status Launcher::Start(const GenerationStart& start, ShimClient& shim, LogKeeper
                        RankBoard& board) {
   arena_.Reset(
       ::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank, start.generation.value()));
-  if (!arena_.valid()) return ErrnoError("create the collectives' arena", errno);
+  // EINVAL: more ranks than our collectives take (64). A program that brings its own runs without.
+  if (!arena_.valid() && errno != EINVAL) {
+    return ErrnoError("create the collectives' arena", errno);
+  }
   port_ = MUSTER_TRY(ReservePort());
   for (std::uint32_t i = 0; i < options_->ranks; ++i) {
     MUSTER_TRY(StartRank(Rank(i), start, shim, logs, board));

@@ -28,7 +28,11 @@ class Launcher {
   static Result<Launcher> Create(const RunOptions& options, const std::string& run_folder,
                                  const std::string& run_id);
 
+  /// Sends the request; whether it lives is said by the shim (Zygote). Its output goes to
+  /// logs/zygote.log, or nowhere when that cannot be opened.
   Status StartZygote(ShimClient& shim);
+  /// Asks for every rank, with a new arena and port. An error leaves the ranks before it asked for:
+  /// a Stop ends them.
   Status Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs, RankBoard& board);
 
   /// What OMP_NUM_THREADS is set to; 0: the user has set it.

@@ -11,7 +11,7 @@
 #include "agent/logs/log_file.h"
 #include "agent/logs/log_keeper.h"
 #include "agent/logs/stream_buffer.h"
-#include "agent/testing/full_disk.h"
+#include "agent/testing/hung_disk.h"
 #include "base/no_threads_test.h"
 
 namespace muster::agent {
@@ -139,34 +139,6 @@ TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   EXPECT_EQ(losses[0].bytes, 10U);
   EXPECT_EQ(keeper->Tail(id), "lost bytes") << "the fault record still has it";
 }
-
-/// A file system whose writes hang until they are let go, as on a dead NFS server.
-class HungDisk final : public FullDisk {
- public:
-  Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
-                                               const CreateOptions& options) override {
-    MutexLock lock(mutex_);
-    entered_ = true;
-    changed_.NotifyAll();
-    while (!free_) changed_.WaitUntil(mutex_, kNever);
-    return FullDisk::Create(path, options);
-  }
-  void AwaitHang() {
-    MutexLock lock(mutex_);
-    while (!entered_) changed_.WaitUntil(mutex_, kNever);
-  }
-  void LetGo() {
-    MutexLock lock(mutex_);
-    free_ = true;
-    changed_.NotifyAll();
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  bool entered_ MUSTER_GUARDED_BY(mutex_) = false;
-  bool free_ MUSTER_GUARDED_BY(mutex_) = false;
-};
 
 TEST(LogKeeper, OutlivesAWriteThatHangs) {
   const TemporaryFolder folder;

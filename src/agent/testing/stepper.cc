@@ -5,6 +5,8 @@
 //   stepper [--steps N] [--step-ms MS] [--every K] [--fail-at STEP --fail-rank R --exit CODE]
 //           [--fail-message TEXT]
 //
+// In a run without an arena (of more than 64 ranks) it ends at once.
+//
 // The last line of rank 0 is "sum S": the same for every history of faults.
 #include <fmt/format.h>
 #include <poll.h>
@@ -96,6 +98,7 @@ int Main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) flags.values[argv[i]] = argv[i + 1];
   const spec::WorkerEnv env = Need(spec::ReadWorkerEnv(spec::ProcessEnv()));
   auto heartbeat = Need(os::HeartbeatWriter::Open(env.heartbeat_fd, env.generation));
+  if (env.arena_fd < 0) return 0;  // more ranks than the collectives take: there is nothing to sum
   muster_coll_group* group = OpenGroup(env);
   State state = Load(env);
   std::int64_t resumed[2] = {static_cast<std::int64_t>(state.step),

@@ -94,7 +94,9 @@ TimerId EventLoop::At(Instant when, Task task) {
 }
 
 TimerId EventLoop::After(std::chrono::nanoseconds delay, Task task) {
-  return At(MonotonicClock::now() + delay, std::move(task));
+  const Instant now = MonotonicClock::now();
+  // Three centuries of delay are a way to say never.
+  return At(delay < kNever - now ? now + delay : kNever, std::move(task));
 }
 
 void EventLoop::Remove(TimerId timer) {

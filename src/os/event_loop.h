@@ -47,7 +47,7 @@ class EventLoop {
   void Remove(WatchId watch);  ///< unknown or removed ones are fine
 
   TimerId At(Instant when, Task task);  ///< runs once, not before `when`
-  TimerId After(std::chrono::nanoseconds delay, Task task);
+  TimerId After(std::chrono::nanoseconds delay, Task task);  ///< any delay; it cannot overflow
   void Remove(TimerId timer);
 
   /// Runs `task` in the loop's thread, in its next turn. Any thread.

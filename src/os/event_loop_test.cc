@@ -101,6 +101,12 @@ TEST_F(EventLoopTest, ChangesWhatAWatchWaitsFor) {
   EXPECT_EQ(loop_->Change(id, EPOLLIN).error().code(), Code::kNotFound);
 }
 
+TEST_F(EventLoopTest, ADelayOfCenturiesDoesNotPassAtOnce) {
+  loop_->After(nanoseconds::max(), [&] { seen_.push_back(1); });
+  for (int turn = 0; turn < 3; ++turn) ASSERT_TRUE(loop_->RunOnce(milliseconds(1)));
+  EXPECT_TRUE(seen_.empty());
+}
+
 TEST_F(EventLoopTest, RunsTimersInTheOrderOfTheirTimes) {
   const Instant now = MonotonicClock::now();
   loop_->At(now + milliseconds(2), [&] {

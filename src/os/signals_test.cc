@@ -48,5 +48,18 @@ TEST(SignalName, NamesStandardRealTimeAndUnknownSignals) {
   EXPECT_EQ(SignalName(-1), "signal -1");
 }
 
+TEST(SignalFd, StaysBlockedWhenTold) {
+  sigset_t before;
+  ::pthread_sigmask(SIG_SETMASK, nullptr, &before);
+  {
+    const std::array<int, 1> watched{SIGUSR2};
+    auto signals = *SignalFd::Block(watched);
+    signals.StayBlocked();
+  }
+  sigset_t now;
+  ::pthread_sigmask(SIG_SETMASK, &before, &now);
+  EXPECT_EQ(::sigismember(&now, SIGUSR2), 1);
+}
+
 }  // namespace
 }  // namespace muster::os

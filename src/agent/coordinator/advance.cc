@@ -158,7 +158,8 @@ class Step {
   void OrderStop(Phase phase, int signal, nanoseconds grace) {
     JobState& s = state();
     const bool again = s.phase == Phase::kStopping || s.phase == Phase::kEnding;
-    const Instant deadline = now_ + grace + policy_.stop_limit;
+    const bool bounded = grace < kNever - now_ - policy_.stop_limit;
+    const Instant deadline = bounded ? now_ + grace + policy_.stop_limit : kNever;
     s.deadline = again ? std::min(s.deadline, deadline) : deadline;
     s.phase = phase;
     Order({.kind = Action::Kind::kStop, .signal = signal, .grace = grace});

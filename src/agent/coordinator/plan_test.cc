@@ -253,6 +253,14 @@ TEST(Advance, AStopHasADeadlineThatNothingProlongs) {
   EXPECT_EQ(job.state.deadline, job.now + job.policy.stop_limit - seconds(1));
 }
 
+TEST(Advance, AGraceOfCenturiesIsNotOver) {
+  Job job(2);
+  job.policy.grace = nanoseconds::max();
+  job.Begin();
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
+  EXPECT_EQ(job.state.deadline, kNever);
+}
+
 TEST(Advance, AStartThatTakesTooLongIsATimeOut) {
   Job job(1);
   job.Feed({.kind = Event::Kind::kStart});

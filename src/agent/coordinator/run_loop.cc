@@ -82,12 +82,12 @@ Status RunLoop::SetUp() {
   MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   board_.emplace(
       MUSTER_TRY(RankBoard::Create(folder_.files(), folder_.At("steps"), options_.ranks)));
-  generations_.emplace(folder_.files(), folder_.path(),
-                       [this](Generation generation, Status written) {
-                         loop_->Post([this, generation, written = std::move(written)] {
-                           GenerationWritten(generation, written);
-                         });
-                       });
+  generations_ = MUSTER_TRY(GenerationWriter::Start(
+      folder_.files(), folder_.path(), [this](Generation generation, Status written) {
+        loop_->Post([this, generation, written = std::move(written)] {
+          GenerationWritten(generation, written);
+        });
+      }));
   launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, folder_.path(), run_id_)));
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),
                                        .folder = folder_.At("logs"),

@@ -113,7 +113,7 @@ class RunLoop {
   int zygote_deaths_ = 0;
 
   const Instant begin_;
-  std::optional<GenerationWriter> generations_;
+  std::unique_ptr<GenerationWriter> generations_;
   Generation asked_{};                  ///< newest one that was given to be written
   std::optional<Status> written_;       ///< what became of it
   std::optional<Action> start_;         ///< waits for its generation to be on disk

@@ -16,7 +16,8 @@ struct ReservedPort {
   std::uint16_t port = 0;
 };
 
-/// A port of 127.0.0.1 that nobody else gets while the value lives. Denied, Exhausted as of bind(2).
+/// A port of 127.0.0.1 that nobody else gets while the value lives. Denied, Exhausted as of
+/// bind(2).
 Result<ReservedPort> ReservePort();
 
 }  // namespace muster::agent

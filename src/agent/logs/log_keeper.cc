@@ -49,7 +49,6 @@ class LogKeeper::Impl {
       : options_(options), wake_(std::move(wake)) {}
 
   static Status Begin(const std::shared_ptr<Impl>& impl) {
-    impl->options_.console->OnText([keeper = impl.get()] { keeper->NotifyWriter(); });
     impl->reader_ = MUSTER_TRY(
         StartThread("log-reader", [keeper = impl.get()](const auto&) { keeper->Read(); }));
     const auto done = std::make_shared<std::promise<void>>();
@@ -64,6 +63,7 @@ class LogKeeper::Impl {
       return std::move(writer.error());
     }
     impl->writer_ = *std::move(writer);
+    impl->options_.console->OnText([keeper = impl.get()] { keeper->NotifyWriter(); });
     return Ok();
   }
 

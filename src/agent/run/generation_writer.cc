@@ -1,13 +1,12 @@
 #include "agent/run/generation_writer.h"
 
-#include <pthread.h>
-
 #include <deque>
 #include <optional>
 #include <thread>
 
 #include "agent/run/run_folder.h"
 #include "base/mutex.h"
+#include "base/thread.h"
 
 namespace muster::agent {
 
@@ -16,7 +15,6 @@ struct GenerationWriter::Shared {
       : files(file_system), folder(std::move(run_folder)), on_written(std::move(callback)) {}
 
   void Run() {
-    ::pthread_setname_np(::pthread_self(), "generation");
     for (;;) {
       Generation next;
       {
@@ -38,7 +36,7 @@ struct GenerationWriter::Shared {
   FileSystem& files;
   const std::string folder;
   const OnWritten on_written;
-  std::thread thread;           // the owner's
+  std::jthread thread;          // the owner's
   std::optional<bool> stopped;  // the owner's
   Mutex mutex;
   CondVar changed;
@@ -47,9 +45,13 @@ struct GenerationWriter::Shared {
   bool done MUSTER_GUARDED_BY(mutex) = false;
 };
 
-GenerationWriter::GenerationWriter(FileSystem& files, std::string folder, OnWritten on_written)
-    : shared_(std::make_shared<Shared>(files, std::move(folder), std::move(on_written))) {
-  shared_->thread = std::thread([shared = shared_] { shared->Run(); });
+Result<std::unique_ptr<GenerationWriter>> GenerationWriter::Start(FileSystem& files,
+                                                                  std::string folder,
+                                                                  OnWritten on_written) {
+  auto shared = std::make_shared<Shared>(files, std::move(folder), std::move(on_written));
+  shared->thread = MUSTER_TRY(
+      Within("generations", StartThread("generation", [shared](const auto&) { shared->Run(); })));
+  return std::unique_ptr<GenerationWriter>(new GenerationWriter(std::move(shared)));
 }
 
 GenerationWriter::~GenerationWriter() { Stop(std::chrono::milliseconds(500)); }

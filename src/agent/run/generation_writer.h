@@ -19,8 +19,10 @@ class GenerationWriter {
   /// Called from the writer's thread, not after Stop began.
   using OnWritten = std::function<void(Generation, Status)>;
 
-  /// `folder` is that of the run; `files` outlives every write, one that hangs too.
-  GenerationWriter(FileSystem& files, std::string folder, OnWritten on_written);
+  /// `folder` is that of the run; `files` outlives every write, one that hangs too. Exhausted when
+  /// its thread cannot be started.
+  static Result<std::unique_ptr<GenerationWriter>> Start(FileSystem& files, std::string folder,
+                                                         OnWritten on_written);
   ~GenerationWriter();
   GenerationWriter(const GenerationWriter&) = delete;
   GenerationWriter& operator=(const GenerationWriter&) = delete;
@@ -33,6 +35,7 @@ class GenerationWriter {
 
  private:
   struct Shared;
+  explicit GenerationWriter(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
   std::shared_ptr<Shared> shared_;  ///< the thread's too
 };
 

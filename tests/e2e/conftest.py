@@ -48,7 +48,9 @@ def processes_of(folder: pathlib.Path) -> list[int]:
 
 
 def cgroups_of(run_id: str) -> list[pathlib.Path]:
-    return [path for path in pathlib.Path("/sys/fs/cgroup").rglob(f"muster-{run_id}") if path.is_dir()]
+    # os.walk passes over groups of other programs that go away meanwhile.
+    name = f"muster-{run_id}"
+    return [pathlib.Path(path) / name for path, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
 
 
 @dataclasses.dataclass

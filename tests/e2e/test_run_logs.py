@@ -63,7 +63,7 @@ def test_a_console_that_nobody_reads_does_not_stop_the_run(bin_with_stepper, tmp
 def test_a_terminal_that_nobody_reads_does_not_stop_the_run(start, python):
     master, slave = pty.openpty()
     code = "for i in range(20000): print('y' * 100)\nimport os; os.kill(os.getpid(), 9)"
-    run = start(python, "-c", code, console=slave, flags=["--max-restarts", 1])
+    run = start(python, "-c", code, console=slave, ranks=1, flags=["--max-restarts", 1])
     os.close(slave)
     assert run.end() == 93
     assert run.log(0, 2).count(b"\n") == 20000

@@ -47,7 +47,8 @@ def test_a_killed_rank_costs_one_generation_and_no_result(start, rank):
     assert fault["step"] >= 60
     assert f"rank {rank} killed by SIGKILL at step {fault['step']}; 2 ranks restarted; back at step" in run.err
     resumed = min(s["step"] for s in run.steps(0) if s["gen"] == 2)
-    assert resumed % 25 == 1 and resumed <= fault["step"] + 1
+    # A rank that is killed while step 75 is being saved has published 74.
+    assert resumed % 25 == 1 and resumed <= fault["step"] + 2
     names = [e["event"] for e in run.events()]
     order = ["fault", "pause", "workers_stopped", "generation_started", "ranks_ready", "run_ended"]
     positions = [len(names) - 1 - names[::-1].index(name) for name in order]

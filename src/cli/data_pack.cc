@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/data_progress.h"
+#include "cli/stop_on_signal.h"
 #include "cli/verb.h"
 #include "data/pack/input.h"
 #include "data/pack/packer.h"
@@ -133,6 +134,15 @@ std::string ReportText(const Arguments& arguments, const data::PackReport& repor
   return text;
 }
 
+Result<data::PackReport> PackWithProgress(data::PackInput& input, const std::string& out,
+                                          data::PackOptions options) {
+  ProgressLine line(SystemClock(), StderrProgress());
+  options.on_progress = [&line](const data::PackProgress& done) {
+    line.Update(done.rows, done.all_rows, done.image_bytes);
+  };
+  return data::Pack(PosixFiles(), input, out, options);
+}
+
 Result<int> Pack(const Arguments& arguments, bool json) {
   const Clock& clock = SystemClock();
   const Instant started = clock.Now();
@@ -144,14 +154,15 @@ Result<int> Pack(const Arguments& arguments, bool json) {
       .replace = arguments.replace,
       .durable = !arguments.no_fsync,
       .on_error = arguments.on_error == "skip" ? data::OnError::kSkip : data::OnError::kStop};
-  data::PackReport report;
-  {
-    ProgressLine line(clock, StderrProgress());
-    options.on_progress = [&line](const data::PackProgress& done) {
-      line.Update(done.rows, done.all_rows, done.image_bytes);
-    };
-    report = MUSTER_TRY(data::Pack(PosixFiles(), input, arguments.out, options));
+  const auto stop = MUSTER_TRY(StopOnSignal::Begin());
+  options.stop = stop->token();
+  const auto packed = PackWithProgress(input, arguments.out, options);
+  if (!packed && packed.error().code() == Code::kCancelled) {
+    PrintError(packed.error(), json);
+    return 128 + stop->number();
   }
+  if (!packed) return packed.error();
+  const data::PackReport& report = *packed;
   const double seconds =
       std::max(std::chrono::duration<double>(clock.Now() - started).count(), 1e-6);
   PrintSkipped(report);

@@ -42,21 +42,6 @@ std::string ForTerminal(std::string_view text) {
   return PlainText(lines);
 }
 
-void PrintError(const Error& error, bool json) {
-  if (json) {
-    const nlohmann::json document = {{"error",
-                                      {{"code", TraitsOf(error.code()).name},
-                                       {"message", error.message()},
-                                       {"hint", error.hint()}}}};
-    // Invalid UTF-8 in a path must not turn an error into an exception.
-    const std::string text =
-        document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    [[maybe_unused]] const Status printed = Print(text);
-  }
-  Note(fmt::format("muster: {}\n", error.message()));
-  if (!error.hint().empty()) Note(fmt::format("  {}\n", error.hint()));
-}
-
 /// `muster help a b` is `muster a b --help`.
 std::vector<std::string> RewriteHelp(std::vector<std::string> words) {
   if (words.empty() || words[0] != "help") return words;
@@ -139,6 +124,21 @@ Status Print(std::string_view text) {
     text.remove_prefix(static_cast<std::size_t>(n));
   }
   return Ok();
+}
+
+void PrintError(const Error& error, bool json) {
+  if (json) {
+    const nlohmann::json document = {{"error",
+                                      {{"code", TraitsOf(error.code()).name},
+                                       {"message", error.message()},
+                                       {"hint", error.hint()}}}};
+    // Invalid UTF-8 in a path must not turn an error into an exception.
+    const std::string text =
+        document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    [[maybe_unused]] const Status printed = Print(text);
+  }
+  Note(fmt::format("muster: {}\n", error.message()));
+  if (!error.hint().empty()) Note(fmt::format("  {}\n", error.hint()));
 }
 
 Status PrintText(std::string_view text) { return Print(ForTerminal(text)); }

@@ -43,6 +43,9 @@ Status PrintText(std::string_view text);
 /// The same to stderr: notes and errors.
 void Note(std::string_view text);
 
+/// The error on stderr, and as the one document of --json on stdout.
+void PrintError(const Error& error, bool json);
+
 /// Parses, runs, reports; returns the exit code. `argv` as main() gets it.
 int Main(int argc, char** argv);
 

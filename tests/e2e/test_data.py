@@ -8,6 +8,7 @@ import resource
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -163,3 +164,46 @@ def test_help_names_the_options(muster):
     assert done.code == 0
     for option in ("--replace", "--threads", "--on-error", "--labels"):
         assert option in done.out
+
+
+def begin_a_long_pack(programs, tmp_path, *words) -> subprocess.Popen:
+    """Returns when the new set is being built; that takes seconds more."""
+    idx = write_idx(tmp_path / "long", 400_000)
+    process = subprocess.Popen(
+        [programs / "muster", "data", "pack", idx, "set", "--replace", "--threads", "1", *words],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background shell ignores it
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".set.muster-part/*")) and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert process.poll() is None, process.communicate()
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_pack_removes_what_it_built(muster, programs, idx, tmp_path, number):
+    assert muster("data", "pack", idx, "set").code == 0
+    before = contents(tmp_path / "set")
+    process = begin_a_long_pack(programs, tmp_path, "--json")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert json.loads(out)["error"]["code"] == "cancelled"
+    assert err.splitlines()[-1] == "muster: the pack was stopped, and nothing was changed"
+    assert contents(tmp_path / "set") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["idx", "long", "set"]
+
+
+def test_whoever_stops_a_pack_twice_does_not_wait(programs, tmp_path):
+    process = begin_a_long_pack(programs, tmp_path)
+    process.send_signal(signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGCONT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM and out == ""
+    assert (tmp_path / ".set.muster-part").exists() and not (tmp_path / "set").exists()

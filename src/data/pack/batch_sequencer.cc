@@ -59,11 +59,18 @@ void BatchSequencer::Stop() {
   room_.NotifyAll();
 }
 
+void BatchSequencer::Cancel() {
+  const MutexLock lock(mutex_);
+  cancelled_ = true;
+  arrived_.NotifyAll();
+}
+
 Result<std::optional<RawBatch>> BatchSequencer::Next() {
   const MutexLock lock(mutex_);
-  while (!HasBatch(head_) && !errors_.contains(head_) && workers_ != 0) {
+  while (!cancelled_ && !HasBatch(head_) && !errors_.contains(head_) && workers_ != 0) {
     arrived_.WaitUntil(mutex_, MonotonicClock::now() + kLook);
   }
+  if (cancelled_) return std::nullopt;
   if (!HasBatch(head_)) {
     // Chunks are claimed in order, so the lowest failed one is the first bad row of the input.
     if (!errors_.empty()) return errors_.begin()->second;

@@ -43,6 +43,8 @@ class BatchSequencer {
   void WorkerDone();
   /// From the writer: nobody will call Next again.
   void Stop();
+  /// From any thread: as if the workers were done, so that Next returns at once.
+  void Cancel();
 
   /// The next batch in order; nullopt when all workers are done and all batches were given.
   Result<std::optional<RawBatch>> Next();
@@ -62,6 +64,7 @@ class BatchSequencer {
   std::size_t held_ MUSTER_GUARDED_BY(mutex_) = 0;    ///< bytes waiting
   unsigned workers_ MUSTER_GUARDED_BY(mutex_);
   const std::size_t budget_;
+  bool cancelled_ MUSTER_GUARDED_BY(mutex_) = false;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::size_t kMostReported = 100;
 
+Error Stopped() { return Error(Code::kCancelled, "the pack was stopped, and nothing was changed"); }
+
 /// One worker: claims chunks and turns them into batches until the end or a bad row.
 class Worker {
  public:
@@ -112,6 +114,7 @@ class PackRun {
       if (options_.durable) MUSTER_TRY(files_.SyncDirectory(path));
     }
     if (dict) MUSTER_TRY(WriteDict(folder->path(), names));
+    if (options_.stop.stop_requested()) return Stopped();
     MUSTER_TRY(folder->Commit());
     report_.image_bytes = progress_.image_bytes;
     return std::move(report_);
@@ -127,8 +130,10 @@ class PackRun {
     BatchSequencer batches(options_.threads, static_cast<std::size_t>(options_.memory.count));
     Crew crew(batches);
     MUSTER_TRY(Within("pack", crew.Start(source, options_)));
+    const std::stop_callback on_stop(options_.stop, [&batches] { batches.Cancel(); });
     for (;;) {
       auto batch = MUSTER_TRY(batches.Next());
+      if (options_.stop.stop_requested()) return Stopped();
       if (!batch) break;
       MUSTER_TRY(writer.Append(batch->body));
       Note(*batch);

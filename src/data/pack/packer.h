@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct PackOptions {
   bool durable = true;  ///< fsync before the folder gets its name
   OnError on_error = OnError::kStop;
   std::function<void(const PackProgress&)> on_progress;  ///< from the calling thread, each batch
+  std::stop_token stop;  ///< asked for before the commit: Cancelled, and `out` is what it was
 };
 
 struct PackedSplit {

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -55,16 +57,6 @@ std::string ReportText(const VerifyReport& report) {
   return text;
 }
 
-std::uint64_t BytesOf(const std::vector<data::SplitPlace>& places) {
-  std::uint64_t bytes = 0;
-  for (const data::SplitPlace& place : places) {
-    const auto split = data::SplitFolder::Open(place);
-    if (!split) continue;
-    for (const data::ShardEntry& shard : (*split)->shards()) bytes += shard.bytes;
-  }
-  return bytes;
-}
-
 Result<std::vector<data::SplitPlace>> Places(const Arguments& arguments) {
   auto places = MUSTER_TRY(data::FindSplits(arguments.folder));
   if (arguments.split.empty()) return places;
@@ -74,22 +66,20 @@ Result<std::vector<data::SplitPlace>> Places(const Arguments& arguments) {
                fmt::format("{} has no split '{}'", arguments.folder, arguments.split));
 }
 
+Result<std::vector<VerifyReport>> VerifyWithProgress(const std::vector<data::SplitPlace>& places) {
+  ProgressLine::Options progress = StderrProgress();
+  progress.unit = "bytes";
+  ProgressLine line(SystemClock(), std::move(progress));
+  const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
+  return data::VerifySplits(
+      places, {.threads = cores, .on_progress = [&line](std::uint64_t done, std::uint64_t all) {
+                 line.Update(done, all, done);
+               }});
+}
+
 Result<int> Verify(const Arguments& arguments, bool json) {
   const auto places = MUSTER_TRY(Places(arguments));
-  std::vector<VerifyReport> reports;
-  {
-    ProgressLine::Options progress = StderrProgress();
-    progress.unit = "bytes";
-    const std::uint64_t all = progress.enabled ? BytesOf(places) : 0;
-    ProgressLine line(SystemClock(), std::move(progress));
-    std::uint64_t done = 0;
-    for (const data::SplitPlace& place : places) {
-      reports.push_back(data::VerifySplit(place, [&](std::uint64_t bytes) {
-        done += bytes;
-        line.Update(std::min(done, all), all, done);
-      }));
-    }
-  }
+  const std::vector<VerifyReport> reports = MUSTER_TRY(VerifyWithProgress(places));
   std::uint64_t damages = 0;
   Json splits = Json::array();
   std::string text;

@@ -55,7 +55,7 @@ DatasetId WalkedId(const std::vector<ShardEntry>& shards) {
   return {digest.Finish()};
 }
 
-Result<ShardEntry> WalkShard(ByteSpan file, const std::string& name) {
+Result<ShardEntry> Walk(ByteSpan file, const std::string& name) {
   ShardEntry shard{.name = name, .bytes = file.size()};
   auto walker = MUSTER_TRY(arrow::StreamWalker::Open(file));
   for (;;) {
@@ -95,8 +95,9 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path) {
   return places;
 }
 
-Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place) {
+Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, Damage damage) {
   std::unique_ptr<SplitFolder> split(new SplitFolder);
+  split->damage_ = damage;
   split->place_ = place;
   const std::string state_path = place.folder + "/state.json";
   if (!PosixFiles().Exists(state_path)) return NotASplit(place.folder);
@@ -107,6 +108,7 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place) 
   for (std::size_t i = 0; i < state.files.size(); ++i) {
     split->lazy_.push_back(std::make_unique<Lazy>());
   }
+  split->damages_.resize(state.files.size());
   split->has_manifest_ = PosixFiles().Exists(place.folder + "/_muster/manifest");
   MUSTER_TRY(split->has_manifest_ ? split->ReadManifest(state.files)
                                   : split->WalkShards(state.files));
@@ -133,37 +135,64 @@ Status SplitFolder::ReadManifest(const std::vector<std::string>& files) {
   return ReadSchema();
 }
 
+/// From the first shard that has one.
 Status SplitFolder::ReadSchema() {
-  const ByteSpan first = MUSTER_TRY(Bytes(0));
-  schema_ = MUSTER_TRY(Within(NameOf(0), arrow::StreamWalker::Open(first))).schema();
+  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
+    if (damages_[i]) continue;
+    const auto read = [&]() -> Status {
+      const std::string path = place_.folder + "/" + manifest_.shards[i].name;
+      const MappedFile file = MUSTER_TRY(MappedFile::Open(path));
+      schema_ = MUSTER_TRY(Within(NameOf(i), arrow::StreamWalker::Open(file.bytes()))).schema();
+      return Ok();
+    }();
+    if (read) return Ok();
+    MUSTER_TRY(Settle(i, read));
+  }
+  return *damages_[0];
+}
+
+Status SplitFolder::Settle(std::size_t shard, Status status) {
+  if (status || damage_ == Damage::kRefuse) return status;
+  damages_[shard] = std::move(status).error();
   return Ok();
 }
 
-Status SplitFolder::CheckSizes() const {
-  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
-    const ShardEntry& shard = manifest_.shards[i];
-    const std::string path = place_.folder + "/" + shard.name;
-    struct stat info{};
-    if (::stat(path.c_str(), &info) < 0) {
-      return ErrnoError("stat " + path, errno).Hint("the shard is listed in the manifest");
-    }
-    if (static_cast<std::uint64_t>(info.st_size) != shard.bytes) {
-      return Error(Code::kDataLoss,
-                   fmt::format("{} has {} bytes, the manifest says {}", NameOf(i), info.st_size,
-                               shard.bytes),
-                   "copy or pack the set again");
-    }
-  }
+const Error* SplitFolder::DamageOf(std::size_t shard) const {
+  return damages_[shard] ? &*damages_[shard] : nullptr;
+}
+
+Status SplitFolder::CheckSizes() {
+  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) MUSTER_TRY(Settle(i, CheckSize(i)));
   return Ok();
+}
+
+Status SplitFolder::CheckSize(std::size_t i) const {
+  const ShardEntry& shard = manifest_.shards[i];
+  const std::string path = place_.folder + "/" + shard.name;
+  struct stat info{};
+  if (::stat(path.c_str(), &info) < 0) {
+    return ErrnoError("stat " + path, errno).Hint("the shard is listed in the manifest");
+  }
+  if (static_cast<std::uint64_t>(info.st_size) == shard.bytes) return Ok();
+  return Error(
+      Code::kDataLoss,
+      fmt::format("{} has {} bytes, the manifest says {}", NameOf(i), info.st_size, shard.bytes),
+      "copy or pack the set again");
 }
 
 Status SplitFolder::WalkShards(const std::vector<std::string>& files) {
   for (const std::string& name : files) manifest_.shards.push_back({.name = name});
   MUSTER_TRY(ReadSchema());
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const ByteSpan file = MUSTER_TRY(Bytes(i));
-    manifest_.shards[i] = MUSTER_TRY(Within(NameOf(i), WalkShard(file, files[i])));
+    if (!damages_[i]) MUSTER_TRY(Settle(i, WalkShard(i)));
   }
+  return Ok();
+}
+
+Status SplitFolder::WalkShard(std::size_t shard) {
+  const ByteSpan file = MUSTER_TRY(Bytes(shard));
+  const std::string name = manifest_.shards[shard].name;
+  manifest_.shards[shard] = MUSTER_TRY(Within(NameOf(shard), Walk(file, name)));
   return Ok();
 }
 
@@ -192,11 +221,9 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
     return Error(Code::kDataLoss, fmt::format("{} has {} bytes, the manifest says {}",
                                               NameOf(shard), file.bytes().size(), entry.bytes));
   }
-  if (shard != 0) {
-    const auto walker = MUSTER_TRY(Within(NameOf(shard), arrow::StreamWalker::Open(file.bytes())));
-    if (walker.schema().fields != schema_.fields) {
-      return Error(Code::kInvalid, NameOf(shard) + " has other columns than the first shard");
-    }
+  const auto walker = MUSTER_TRY(Within(NameOf(shard), arrow::StreamWalker::Open(file.bytes())));
+  if (walker.schema().fields != schema_.fields) {
+    return Error(Code::kInvalid, NameOf(shard) + " has other columns than the first shard");
   }
   lazy.file = std::move(file);
   return lazy.file->bytes();

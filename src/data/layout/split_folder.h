@@ -7,6 +7,7 @@
 // Immutable but for the lazy maps, which are guarded; any thread.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,12 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path);
 
 class SplitFolder {
  public:
-  static Result<std::unique_ptr<SplitFolder>> Open(const SplitPlace& place);
+  enum class Damage {
+    kRefuse,  ///< a shard that is gone, has another size or cannot be walked fails Open
+    kKeep,    ///< DamageOf names it, for who looks at all of them; one shard at least is whole
+  };
+  static Result<std::unique_ptr<SplitFolder>> Open(const SplitPlace& place,
+                                                   Damage damage = Damage::kRefuse);
   ~SplitFolder();
 
   const SplitPlace& place() const { return place_; }
@@ -39,9 +45,11 @@ class SplitFolder {
   const std::vector<ShardEntry>& shards() const { return manifest_.shards; }
   const Manifest& manifest() const { return manifest_; }
   const Features& features() const { return features_; }
-  /// Of the first shard; every shard is held against it when it is mapped.
+  /// Of the first whole shard; every shard is held against it when it is mapped.
   const arrow::Schema& schema() const { return schema_; }
 
+  /// What Open found wrong with a shard, whose batches are not to be read then; null: nothing.
+  const Error* DamageOf(std::size_t shard) const;
   /// The shard's bytes, mapped on first use.
   Result<ByteSpan> Bytes(std::size_t shard) const;
   /// The entries of the shard's row index; Precondition without a manifest.
@@ -56,10 +64,16 @@ class SplitFolder {
   Status WalkShards(const std::vector<std::string>& files);
   Status ReadSchema();
   Status ReadFeatures();
-  Status CheckSizes() const;
+  Status CheckSizes();
+  Status CheckSize(std::size_t shard) const;
+  Status WalkShard(std::size_t shard);
+  /// Keeps the error for DamageOf, or returns it.
+  Status Settle(std::size_t shard, Status status);
 
   SplitPlace place_;
   DatasetId id_;
+  Damage damage_ = Damage::kRefuse;
+  std::vector<std::optional<Error>> damages_;  ///< by shard
   bool has_manifest_ = false;
   Manifest manifest_;
   Features features_;

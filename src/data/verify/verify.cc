@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/fd.h"
+#include "base/mutex.h"
+#include "base/worker_pool.h"
 #include "data/decode/image.h"
 #include "data/layout/image_columns.h"
 #include "data/layout/row_index.h"
@@ -18,30 +22,51 @@ namespace {
 
 constexpr std::size_t kMostListed = 100;
 
+/// Adds up what the threads read.
+class Progress {
+ public:
+  Progress(std::uint64_t all, const VerifyOptions& options) : all_(all), options_(options) {}
+
+  void Add(std::uint64_t bytes) {
+    if (!options_.on_progress) return;
+    const MutexLock lock(mutex_);
+    done_ += bytes;
+    options_.on_progress(std::min(done_, all_), all_);
+  }
+
+ private:
+  const std::uint64_t all_;
+  const VerifyOptions& options_;
+  Mutex mutex_;
+  std::uint64_t done_ MUSTER_GUARDED_BY(mutex_) = 0;
+};
+
+/// Looks at one shard; its report counts that shard alone.
 class Verifier {
  public:
-  Verifier(const SplitFolder& split, VerifyReport& report,
-           const std::function<void(std::uint64_t)>& on_bytes)
-      : split_(split), report_(report), on_bytes_(on_bytes) {
+  Verifier(const SplitFolder& split, VerifyReport& report, Progress& progress)
+      : split_(split), report_(report), progress_(progress) {
     auto columns = ImageColumns::Find(split.schema(), split.features());
     if (columns) columns_ = *columns;
   }
 
-  void Run() {
-    for (std::size_t shard = 0; shard < split_.shards().size(); ++shard) {
-      ++report_.shards;
-      const std::uint64_t before = report_.damages;
-      const std::vector<std::size_t> parts =
-          split_.has_manifest() ? BadParts(shard) : std::vector<std::size_t>();
-      CheckStream(shard);
-      // A part that is bad though all batches are whole: the schema, padding or the end mark.
-      if (report_.damages == before) {
-        for (const std::size_t part : parts) {
-          Add(shard, -1, -1,
-              fmt::format("bytes {} to {} fail their CRC32C", part * kPartBytes,
-                          (part + 1) * kPartBytes - 1));
-        }
-      }
+  void Run(std::size_t shard) {
+    ++report_.shards;
+    if (const Error* damage = split_.DamageOf(shard)) {
+      Add(shard, -1, -1, damage->message());
+      progress_.Add(split_.shards()[shard].bytes);
+      return;
+    }
+    const std::vector<std::size_t> parts =
+        split_.has_manifest() ? BadParts(shard) : std::vector<std::size_t>();
+    CheckStream(shard);
+    if (!split_.has_manifest()) progress_.Add(split_.shards()[shard].bytes);
+    if (report_.damages != 0) return;
+    // A part that is bad though all batches are whole: the schema, padding or the end mark.
+    for (const std::size_t part : parts) {
+      Add(shard, -1, -1,
+          fmt::format("bytes {} to {} fail their CRC32C", part * kPartBytes,
+                      (part + 1) * kPartBytes - 1));
     }
   }
 
@@ -77,7 +102,7 @@ class Verifier {
       }
       digest.Add(*got);
       if (Crc32c(*got) != entry.part_crcs[part]) bad.push_back(part);
-      if (on_bytes_) on_bytes_(got->size());
+      progress_.Add(got->size());
     }
     report_.bytes += entry.bytes;
     if (bad.empty() && digest.Finish() != entry.digest) {
@@ -181,7 +206,7 @@ class Verifier {
 
   const SplitFolder& split_;
   VerifyReport& report_;
-  const std::function<void(std::uint64_t)>& on_bytes_;
+  Progress& progress_;
   std::optional<ImageColumns> columns_;
   std::vector<std::byte> buffer_;
 };
@@ -195,20 +220,90 @@ std::string Damage::ToString() const {
   return text + ": " + what;
 }
 
-VerifyReport VerifySplit(const SplitPlace& place,
-                         const std::function<void(std::uint64_t)>& on_bytes) {
-  VerifyReport report{.split = place.name};
-  const auto split = SplitFolder::Open(place);
+namespace {
+
+/// A split, and what was found in each of its shards.
+struct Opened {
+  std::unique_ptr<SplitFolder> split;
+  VerifyReport report;
+  std::vector<VerifyReport> shards;
+};
+
+Opened Open(const SplitPlace& place) {
+  Opened opened{.split = nullptr, .report = {.split = place.name}, .shards = {}};
+  auto split = SplitFolder::Open(place, SplitFolder::Damage::kKeep);
   if (!split) {
-    report.damages = 1;
-    report.first.push_back({place.folder, -1, -1, split.error().message()});
-    return report;
+    opened.report.damages = 1;
+    opened.report.first.push_back({place.folder, -1, -1, split.error().message()});
+    return opened;
   }
-  report.opened = true;
-  report.id = (*split)->id();
-  report.has_checksums = (*split)->has_manifest();
-  Verifier(**split, report, on_bytes).Run();
-  return report;
+  opened.split = *std::move(split);
+  opened.report.opened = true;
+  opened.report.id = opened.split->id();
+  opened.report.has_checksums = opened.split->has_manifest();
+  opened.shards.resize(opened.split->shards().size());
+  return opened;
+}
+
+/// The shards' findings in their order.
+VerifyReport Sum(Opened& opened) {
+  VerifyReport& sum = opened.report;
+  for (VerifyReport& shard : opened.shards) {
+    sum.shards += shard.shards;
+    sum.batches += shard.batches;
+    sum.rows += shard.rows;
+    sum.bytes += shard.bytes;
+    sum.damages += shard.damages;
+    for (Damage& damage : shard.first) {
+      if (sum.first.size() < kMostListed) sum.first.push_back(std::move(damage));
+    }
+  }
+  return std::move(sum);
+}
+
+Status VerifyAll(std::vector<Opened>& opened, const VerifyOptions& options, Progress& progress) {
+  std::unique_ptr<WorkerPool> pool;
+  if (options.threads > 1) {
+    pool = MUSTER_TRY(
+        Within("verify", WorkerPool::Start({.name = "muster-verify", .threads = options.threads})));
+  }
+  for (Opened& set : opened) {
+    for (std::size_t shard = 0; shard < set.shards.size(); ++shard) {
+      const auto look = [&set, &progress, shard](const std::stop_token&) {
+        Verifier(*set.split, set.shards[shard], progress).Run(shard);
+      };
+      if (pool == nullptr) {
+        look({});
+      } else {
+        MUSTER_TRY(pool->Submit(look));
+      }
+    }
+  }
+  if (pool != nullptr) pool->Finish();
+  return Ok();
+}
+
+}  // namespace
+
+Result<std::vector<VerifyReport>> VerifySplits(const std::vector<SplitPlace>& places,
+                                               const VerifyOptions& options) {
+  std::vector<Opened> opened;
+  std::uint64_t all = 0;
+  for (const SplitPlace& place : places) {
+    opened.push_back(Open(place));
+    if (opened.back().split == nullptr) continue;
+    for (const ShardEntry& shard : opened.back().split->shards()) all += shard.bytes;
+  }
+  Progress progress(all, options);
+  MUSTER_TRY(VerifyAll(opened, options, progress));
+  std::vector<VerifyReport> reports;
+  for (Opened& set : opened) reports.push_back(Sum(set));
+  return reports;
+}
+
+VerifyReport VerifySplit(const SplitPlace& place) {
+  // One thread is the caller's, so nothing can fail to start.
+  return std::move(VerifySplits({place})->front());
 }
 
 }  // namespace muster::data

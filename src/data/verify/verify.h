@@ -3,7 +3,7 @@
 // of each shard, the frames, each batch's CRC, each row's CRC, the row index, and what a reader
 // would refuse. Goes on behind the first damage, so that the report counts all of it and names the
 // first places by file, batch and row. Without a manifest the structure and the images' headers are
-// checked. One thread; reads with read(2) first, then through the map.
+// checked. Reads with read(2) first, then through the map.
 
 #include <cstdint>
 #include <functional>
@@ -38,8 +38,16 @@ struct VerifyReport {
   std::vector<Damage> first;  ///< at most 100
 };
 
-/// `on_bytes` gets the number of bytes that were read since the last call.
-VerifyReport VerifySplit(const SplitPlace& place,
-                         const std::function<void(std::uint64_t)>& on_bytes = {});
+struct VerifyOptions {
+  unsigned threads = 1;  ///< a shard each; 1: the caller's own
+  /// Bytes that were read, and of all splits together; one call at a time, from any thread.
+  std::function<void(std::uint64_t done, std::uint64_t all)> on_progress;
+};
+
+/// A report for each place, in order; the same for any number of threads. An error only when no
+/// thread can be started.
+Result<std::vector<VerifyReport>> VerifySplits(const std::vector<SplitPlace>& places,
+                                               const VerifyOptions& options = {});
+VerifyReport VerifySplit(const SplitPlace& place);
 
 }  // namespace muster::data

@@ -1,11 +1,12 @@
 #include "agent/run_job.h"
 
 #include "agent/coordinator/run_loop.h"
+#include "base/id.h"
 
 namespace muster::agent {
 
 Result<RunOutcome> RunJob(const RunOptions& options) {
-  const std::string id = NewRunId();
+  const std::string id = SystemIds().Next(8);
   const std::string path = options.folder.empty()
                                ? DefaultRunFolder(options.name, id, SystemClock().Wall())
                                : options.folder;

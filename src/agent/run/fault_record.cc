@@ -72,7 +72,7 @@ std::string FormatFault(const FaultRecord& record) {
                      {"cause", Describe(fault.ending)},
                      {"exit", FormatEnding(fault.ending)},
                      {"exception", fault.exception},
-                     {"layer", record.layer},
+                     {"layer", record.fault.ending.start_error != 0 ? "start" : "pidfd"},
                      {"decision", record.decision},
                      {"died_ns", Nanoseconds(fault.ending.time)},
                      {"pause_ns", Nanoseconds(record.paused)},

@@ -11,8 +11,7 @@ namespace muster::agent {
 
 struct FaultRecord {
   Fault fault;
-  std::string layer = "pidfd";  ///< who spoke
-  std::string decision;         ///< what was done about it, in words
+  std::string decision;  ///< what was done about it, in words
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< redacted
   std::vector<RankStatus> ranks;         ///< all of them, when the generation was given up
@@ -23,6 +22,8 @@ struct FaultRecord {
   std::string error_file;  ///< content of TORCHELASTIC_ERROR_FILE
 };
 
+/// As JSON with a newline behind it; what is no UTF-8 is replaced. "layer" is "start" when the
+/// worker never ran, else "pidfd".
 std::string FormatFault(const FaultRecord& record);
 
 /// The last line of a worker's stderr that says something, without addresses that change from run

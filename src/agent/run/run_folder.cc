@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,14 +19,28 @@ namespace {
 
 using Json = nlohmann::json;
 
-Status MakeParents(const std::string& path) {
+/// Makes it when it is missing; its name survives a power cut then.
+Status MakeFolder(FileSystem& files, const std::string& path, unsigned mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return files.SyncDirectory(ParentOf(path));
+  if (errno != EEXIST) return ErrnoError("create folder " + path, errno);
+  return Ok();
+}
+
+Status MakeParents(FileSystem& files, const std::string& path) {
   const std::string parent = ParentOf(path);
   if (parent == path || parent == "." || parent == "/") return Ok();
   if (::access(parent.c_str(), F_OK) == 0) return Ok();
-  MUSTER_TRY(MakeParents(parent));
-  if (::mkdir(parent.c_str(), 0755) < 0 && errno != EEXIST) {
-    return ErrnoError("create folder " + parent, errno);
-  }
+  MUSTER_TRY(MakeParents(files, parent));
+  return MakeFolder(files, parent, 0755);
+}
+
+/// A folder inside that of the run. One that is there already was left by an attempt that did not
+/// get as far as run.json; a link in its place would lead the records elsewhere.
+Status MakeInside(FileSystem& files, const std::string& path) {
+  MUSTER_TRY(MakeFolder(files, path, 0700));
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) < 0) return ErrnoError("look at " + path, errno);
+  if (!S_ISDIR(info.st_mode)) return Error(Code::kInvalid, path + " is not a folder");
   return Ok();
 }
 
@@ -37,14 +50,21 @@ Result<std::string> Absolute(const std::string& path) {
   return std::string(real.data());
 }
 
+/// What a run.json says under `key`, whoever wrote it.
+std::string Fact(const Json& run, const char* key) {
+  const auto found = run.find(key);
+  if (found == run.end() || (!found->is_string() && !found->is_number_integer())) return "?";
+  return found->is_string() ? found->get<std::string>() : found->dump();
+}
+
 /// "run 1a2b3c4d, process 123 on host x since 2026-…", from its run.json.
 std::string Holder(FileSystem& files, const std::string& path) {
   const auto text = files.ReadAll(path + "/run.json", 64_KiB);
   if (!text) return "another muster run";
   const Json run = Json::parse(*text, nullptr, false);
   if (!run.is_object()) return "another muster run";
-  return fmt::format("run {}, process {} on host {} since {}", run.value("id", "?"),
-                     run.value("pid", 0), run.value("host", "?"), run.value("created_utc", "?"));
+  return fmt::format("run {}, process {} on host {} since {}", Fact(run, "id"), Fact(run, "pid"),
+                     Fact(run, "host"), Fact(run, "created_utc"));
 }
 
 Result<Fd> Lock(FileSystem& files, const std::string& path) {
@@ -73,10 +93,8 @@ std::string Dump(const Json& json) {
 
 Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
                                     const RunFacts& facts, const Clock& clock) {
-  MUSTER_TRY(MakeParents(path));
-  if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
-    return ErrnoError("create run folder " + path, errno);
-  }
+  MUSTER_TRY(MakeParents(files, path));
+  MUSTER_TRY(Within("run folder", MakeFolder(files, path, 0700)));
   const std::string absolute = MUSTER_TRY(Absolute(path));
   Fd lock = MUSTER_TRY(Lock(files, absolute));
   if (files.Exists(absolute + "/run.json")) {
@@ -87,7 +105,7 @@ Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
   if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);
   RunFolder folder(files, absolute, std::move(lock));
   for (const char* name : {"steps", "logs", "errors"}) {
-    MUSTER_TRY(files.MakeDirectory(folder.At(name), 0700));
+    MUSTER_TRY(MakeInside(files, folder.At(name)));
   }
   const Json run = {{"format", "muster-run/1"},
                     {"id", facts.id},
@@ -118,17 +136,6 @@ Status WriteGeneration(FileSystem& files, const std::string& folder, Generation 
   const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), 0);
   if (n != static_cast<ssize_t>(text.size()) || ::fsync(fd.get()) < 0) return written;
   return Ok();
-}
-
-std::string NewRunId() {
-  constexpr std::string_view kLetters = "abcdefghijkmnpqrstuvwxyz23456789";
-  std::array<unsigned char, 8> random{};
-  // Never short for 8 bytes once the system is up.
-  while (::getrandom(random.data(), random.size(), 0) < 0 && errno == EINTR) {
-  }
-  std::string id;
-  for (const unsigned char byte : random) id += kLetters[byte % kLetters.size()];
-  return id;
 }
 
 std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now) {

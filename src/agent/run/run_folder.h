@@ -48,8 +48,6 @@ class RunFolder {
 /// is written over the old one in place, which needs no new block.
 Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation);
 
-/// 8 letters and digits that no other run on this machine is likely to have.
-std::string NewRunId();
 /// runs/NAME-20261129-221530-ab12
 std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now);
 

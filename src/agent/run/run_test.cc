@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <cmath>
 
 #include "agent/launch/command_writer.h"
@@ -11,6 +14,7 @@
 #include "agent/run/run_folder.h"
 #include "agent/shim/command.h"
 #include "agent/testing/full_disk.h"
+#include "base/durable.h"
 
 namespace muster::agent {
 namespace {
@@ -136,6 +140,66 @@ TEST(RunFolder, RefusesASecondRunAndNamesTheFirst) {
   }
   const auto third = RunFolder::Create(PosixFiles(), folder.path() + "/a/b", facts, FakeClock());
   EXPECT_EQ(third.error().code(), Code::kAlreadyExists);
+}
+
+TEST(RunFolder, NamesTheHolderWhateverItsRunJsonSays) {
+  const TemporaryFolder folder;
+  const RunFacts facts{.id = "abc", .name = "job", .version = "1", .ranks = 2, .job_yaml = "x\n"};
+  const std::string path = folder.path() + "/run";
+  const auto first = RunFolder::Create(PosixFiles(), path, facts, FakeClock());
+  ASSERT_TRUE(first.has_value());
+  const std::string hostile = R"({"id": 5, "pid": "x", "host": null, "created_utc": [1]})";
+  ASSERT_TRUE(WriteDurably(PosixFiles(), path + "/run.json", AsBytes(hostile)));
+  const auto second = RunFolder::Create(PosixFiles(), path, facts, FakeClock());
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error().message(), HasSubstr("run 5, process x on host ? since ?"));
+}
+
+TEST(RunFolder, TakesOverWhatAnAttemptBeforeRunJsonLeft) {
+  const TemporaryFolder folder;
+  const RunFacts facts{.id = "abc", .name = "job", .version = "1", .ranks = 2, .job_yaml = "x\n"};
+  const std::string path = folder.path() + "/run";
+  FullDisk disk;
+  ASSERT_TRUE(PosixFiles().MakeDirectory(path, 0700));
+  ASSERT_TRUE(PosixFiles().MakeDirectory(path + "/steps", 0700));
+  disk.full = true;
+  ASSERT_FALSE(RunFolder::Create(disk, path, facts, FakeClock()));
+  disk.full = false;
+  EXPECT_TRUE(RunFolder::Create(disk, path, facts, FakeClock()));
+}
+
+TEST(RunFolder, RefusesALinkWhereAFolderOfItsBelongs) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/run";
+  ASSERT_TRUE(PosixFiles().MakeDirectory(path, 0700));
+  ASSERT_EQ(::symlink("/tmp", (path + "/logs").c_str()), 0);
+  EXPECT_FALSE(RunFolder::Create(PosixFiles(), path, {.id = "abc"}, FakeClock()));
+}
+
+/// Remembers which folders were synced.
+class SyncSpy final : public FullDisk {
+ public:
+  Status SyncDirectory(const std::string& path) override {
+    synced.push_back(path);
+    return FullDisk::SyncDirectory(path);
+  }
+  std::vector<std::string> synced;
+};
+
+TEST(RunFolder, TheNamesOfTheFoldersItMakesSurviveAPowerCut) {
+  const TemporaryFolder folder;
+  SyncSpy files;
+  ASSERT_TRUE(RunFolder::Create(files, folder.path() + "/a/b/run", {.id = "abc"}, FakeClock()));
+  for (const char* parent : {"", "/a", "/a/b", "/a/b/run"}) {
+    EXPECT_THAT(files.synced, ::testing::Contains(folder.path() + parent));
+  }
+}
+
+TEST(FaultRecord, SaysWhoSawIt) {
+  FaultRecord record;
+  EXPECT_THAT(FormatFault(record), HasSubstr(R"("layer": "pidfd")"));
+  record.fault.ending.start_error = ENOENT;
+  EXPECT_THAT(FormatFault(record), HasSubstr(R"("layer": "start")"));
 }
 
 TEST(Command, ReadsBackWhatItWrote) {

@@ -17,9 +17,10 @@ struct Line {
 
 class LineFramer {
  public:
+  /// Longer lines come in pieces of this many bytes.
   static constexpr std::size_t kMaxLine = std::size_t{64} << 10;
 
-  /// The lines that `bytes` completes.
+  /// The lines that `bytes` completes. Any size; what is held in between is at most kMaxLine.
   std::vector<Line> Add(std::string_view bytes);
   /// What is left when the stream ends.
   std::vector<Line> Finish();

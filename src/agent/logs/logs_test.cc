@@ -51,13 +51,19 @@ TEST(LineFramer, ALineOfExactlyTheCapIsOneLine) {
 }
 
 TEST(StreamBuffer, DropsTheOldestAndCountsIt) {
-  StreamBuffer buffer(Bytes{10});
-  for (const char* chunk : {"aaaa", "bbbb", "cccc", "dd"}) buffer.Append(chunk);
+  StreamBuffer buffer(Bytes{10000});
+  for (const char* c : {"a", "b", "c", "d"}) buffer.Append(std::string(4000, *c));
   const auto taken = buffer.Take();
-  EXPECT_EQ(taken.dropped, 4U);
-  EXPECT_THAT(taken.chunks, ElementsAre("bbbb", "cccc", "dd"));
-  EXPECT_EQ(buffer.Tail(), "aaaabbbbccccdd") << "the tail is kept whatever became of the rest";
+  EXPECT_EQ(taken.dropped, 8000U);
+  EXPECT_THAT(taken.chunks, ElementsAre(std::string(4000, 'c'), std::string(4000, 'd')));
+  EXPECT_EQ(buffer.Tail().size(), 16000U) << "the tail is kept whatever became of the rest";
   EXPECT_EQ(buffer.Take().dropped, 0U);
+}
+
+TEST(StreamBuffer, PutsSmallWritesTogether) {
+  StreamBuffer buffer;
+  for (int i = 0; i < 5000; ++i) buffer.Append("x");
+  EXPECT_THAT(buffer.Take().chunks, ElementsAre(std::string(4096, 'x'), std::string(904, 'x')));
 }
 
 TEST(StreamBuffer, TheTailIsTheLast64KiB) {

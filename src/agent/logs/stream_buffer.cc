@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace muster::agent {
+namespace {
+
+constexpr std::size_t kChunkBytes = std::size_t{4} << 10;
+
+}  // namespace
 
 void StreamBuffer::Append(std::string chunk) {
   const MutexLock lock(mutex_);
@@ -11,7 +16,11 @@ void StreamBuffer::Append(std::string chunk) {
   const auto keep = static_cast<std::size_t>(kTailBytes.count);
   if (tail_.size() > 2 * keep) tail_.erase(0, tail_.size() - keep);
   held_ += static_cast<std::int64_t>(chunk.size());
-  chunks_.push_back(std::move(chunk));
+  if (!chunks_.empty() && chunks_.back().size() + chunk.size() <= kChunkBytes) {
+    chunks_.back() += chunk;
+  } else {
+    chunks_.push_back(std::move(chunk));
+  }
   while (held_ > capacity_.count && chunks_.size() > 1) {
     const auto size = chunks_.front().size();
     dropped_ += size;

@@ -27,7 +27,8 @@ class StreamBuffer {
     bool ended = false;  ///< nothing follows
   };
 
-  /// `chunk` is at most the capacity.
+  /// `chunk` is at most the capacity. Small ones are put together, so that a worker that writes
+  /// byte by byte costs its bytes and not an object each.
   void Append(std::string chunk);
   void End();
   Taken Take();

@@ -146,6 +146,22 @@ std::vector<DescriptorMove> WithStandardOnes(const SpawnOptions& options, int nu
   return moves;
 }
 
+/// The pid of the child, or −1 and errno.
+pid_t CloneProgram(const ChildPlan& plan, int cgroup_fd, int* pidfd) {
+  // No handler of ours may run in the child, which shares nothing with what it would act on.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const pid_t pid =
+      Clone({.flags = CLONE_PIDFD, .pidfd = pidfd, .exit_signal = SIGCHLD, .cgroup_fd = cgroup_fd});
+  if (pid == 0) BecomeProgram(plan);
+  const int error = errno;
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = error;
+  return pid;
+}
+
 /// Waits until the exec succeeded, which closes the pipe, or until the child said why it failed.
 Status AwaitExec(const SpawnOptions& options, const Fd& report, const Process& child) {
   Failure failure{};
@@ -189,20 +205,9 @@ Result<Process> Spawn(const SpawnOptions& options) {
                        .parent_death_signal = options.parent_death_signal,
                        .parent = ::getpid()};
 
-  // No handler of ours may run in the child, which shares nothing with what it would act on.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   int pidfd = -1;
-  const pid_t pid = Clone({.flags = CLONE_PIDFD,
-                           .pidfd = &pidfd,
-                           .exit_signal = SIGCHLD,
-                           .cgroup_fd = options.cgroup_fd});
-  if (pid == 0) BecomeProgram(plan);
-  const int error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (pid < 0) return ErrnoError("start " + options.program + ": clone", error);
+  const pid_t pid = CloneProgram(plan, options.cgroup_fd, &pidfd);
+  if (pid < 0) return ErrnoError("start " + options.program + ": clone", errno);
   report_write.Reset();
   Process child(pid, Fd(pidfd));
   MUSTER_TRY(AwaitExec(options, report, child));

@@ -48,7 +48,8 @@ std::string FormatBytes(Bytes bytes) {
   constexpr std::array<std::string_view, 6> kNames{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   auto value = static_cast<double>(bytes.count);
   std::size_t unit = 0;
-  while (std::abs(value) >= 1000 && unit + 1 < kNames.size()) {
+  // Whole bytes are not rounded; 999.5 of anything else would read 1000.
+  while (std::abs(value) >= (unit == 0 ? 1000 : 999.5) && unit + 1 < kNames.size()) {
     value /= 1024;
     ++unit;
   }

@@ -56,6 +56,8 @@ TEST(FormatBytes, KeepsThreeDigits) {
   EXPECT_EQ(FormatBytes(Bytes{0}), "0 B");
   EXPECT_EQ(FormatBytes(Bytes{999}), "999 B");
   EXPECT_EQ(FormatBytes(Bytes{1000}), "0.98 KiB");
+  EXPECT_EQ(FormatBytes(Bytes{999 * 1024}), "999 KiB");
+  EXPECT_EQ(FormatBytes(Bytes{999 * 1024 + 700}), "0.98 MiB");
   EXPECT_EQ(FormatBytes(1536_MiB), "1.50 GiB");
   EXPECT_EQ(FormatBytes(Bytes{10'236}), "10.0 KiB");
   EXPECT_EQ(FormatBytes(100_GiB), "100 GiB");

@@ -27,54 +27,52 @@ constexpr std::array<CodeTraits, 13> kTraits{{
     {Code::kBug, "bug", 500, 1, false},
 }};
 
+struct ErrnoMeaning {
+  int value;
+  Code code;
+};
+// Everything else is a Precondition.
+constexpr ErrnoMeaning kErrnos[] = {
+    {ENOENT, Code::kNotFound},
+    {ENOTDIR, Code::kNotFound},
+    {ESRCH, Code::kNotFound},
+    {EEXIST, Code::kAlreadyExists},
+    {ENOTEMPTY, Code::kAlreadyExists},
+    {EACCES, Code::kDenied},
+    {EPERM, Code::kDenied},
+    {EROFS, Code::kDenied},
+    {ENOSPC, Code::kExhausted},
+    {EDQUOT, Code::kExhausted},
+    {ENOMEM, Code::kExhausted},
+    {EMFILE, Code::kExhausted},
+    {ENFILE, Code::kExhausted},
+    {EFBIG, Code::kExhausted},
+    {EAGAIN, Code::kUnavailable},
+    {ECONNREFUSED, Code::kUnavailable},
+    {ECONNRESET, Code::kUnavailable},
+    {EPIPE, Code::kUnavailable},
+    {EHOSTUNREACH, Code::kUnavailable},
+    {ENETUNREACH, Code::kUnavailable},
+    {ETIMEDOUT, Code::kDeadline},
+    {EBUSY, Code::kConflict},
+    {EIO, Code::kDataLoss},
+    {ECANCELED, Code::kCancelled},
+    {EINTR, Code::kCancelled},
+    {EINVAL, Code::kInvalid},
+    {ELOOP, Code::kInvalid},
+    {ENAMETOOLONG, Code::kInvalid},
+    {EISDIR, Code::kInvalid},
+    {ENOEXEC, Code::kInvalid},
+    {E2BIG, Code::kInvalid},
+    {EBADF, Code::kInvalid},
+    {ENXIO, Code::kInvalid},
+};
+
 Code CodeOfErrno(int value) {
-  switch (value) {
-    case ENOENT:
-    case ENOTDIR:
-    case ESRCH:
-      return Code::kNotFound;
-    case EEXIST:
-    case ENOTEMPTY:
-      return Code::kAlreadyExists;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Code::kDenied;
-    case ENOSPC:
-    case EDQUOT:
-    case ENOMEM:
-    case EMFILE:
-    case ENFILE:
-    case EFBIG:
-      return Code::kExhausted;
-    case EAGAIN:
-    case ECONNREFUSED:
-    case ECONNRESET:
-    case EPIPE:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return Code::kUnavailable;
-    case ETIMEDOUT:
-      return Code::kDeadline;
-    case EBUSY:
-      return Code::kConflict;
-    case EIO:
-      return Code::kDataLoss;
-    case ECANCELED:
-    case EINTR:
-      return Code::kCancelled;
-    case EINVAL:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EISDIR:
-    case ENOEXEC:
-    case E2BIG:
-    case EBADF:
-    case ENXIO:
-      return Code::kInvalid;
-    default:
-      return Code::kPrecondition;
+  for (const ErrnoMeaning& known : kErrnos) {
+    if (known.value == value) return known.code;
   }
+  return Code::kPrecondition;
 }
 
 std::string LowerFirst(std::string text) {

@@ -71,8 +71,8 @@ class Metrics {
   Metrics();
   ~Metrics();
 
-  /// The metric of that name and labels, made at the first call. A name keeps its kind, and a
-  /// histogram its first bounds; anything else is a bug of ours (MUSTER_CHECK).
+  /// The metric of that name and labels, made at the first call. A name keeps its kind, or
+  /// it is a bug of ours (MUSTER_CHECK). A histogram keeps the bounds of its first call.
   Counter& GetCounter(const Description& description, const Labels& labels = {});
   Gauge& GetGauge(const Description& description, const Labels& labels = {});
   Histogram& GetHistogram(const Description& description, const std::vector<double>& bounds,

@@ -22,7 +22,9 @@ std::string DataPath(const DataSource& source);
 /// MUSTER_DATA_0, …: DataPath of each entry of `data`.
 Variables DataVariables(const Job& job);
 
+/// Invalid names the variable that does not exist, and those that do.
 Result<std::string> ExpandArgument(std::string_view argument, const Variables& variables);
+/// Each word of it; a word stays one word whatever is put in.
 Result<std::vector<std::string>> ExpandCommand(const std::vector<std::string>& command,
                                                const Variables& variables);
 

@@ -1,3 +1,7 @@
+#include "base/fd.h"
 #include "cli/verb.h"
 
-int main(int argc, char** argv) { return muster::cli::Main(argc, argv); }
+int main(int argc, char** argv) {
+  muster::KeepStandardDescriptors();
+  return muster::cli::Main(argc, argv);
+}

@@ -1,4 +1,5 @@
 #include "agent/zygote/zygote.h"
+#include "base/fd.h"
 #include "main.h"
 #include "spec/env.h"
 
@@ -11,6 +12,7 @@ int Worker(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::KeepStandardDescriptors();
   const auto zygote = muster::agent::ZygoteFd(argc, argv);
   if (!zygote) return Worker(argc, argv);
   if (const int failed = muster::recipes::WarmUp(); failed != 0) return failed;

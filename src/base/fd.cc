@@ -1,5 +1,6 @@
 #include "base/fd.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 namespace muster {
@@ -9,6 +10,14 @@ void Fd::Reset(int fd) {
   // somebody else's.
   if (fd_ >= 0) ::close(fd_);
   fd_ = fd;
+}
+
+void KeepStandardDescriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    // The lowest free number is this one: those below are open.
+    [[maybe_unused]] const int opened = ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace muster

@@ -28,4 +28,9 @@ class [[nodiscard]] Fd {
   int fd_ = -1;
 };
 
+/// Call first in main: descriptors 0 to 2 that the parent closed are taken, so that no file of ours
+/// gets one of these numbers and what is meant for the user ends in it. Reading from the first and
+/// writing to the others still fails, as it does when they are closed.
+void KeepStandardDescriptors();
+
 }  // namespace muster

@@ -120,6 +120,7 @@ Status Print(std::string_view text) {
     const auto n = ::write(STDOUT_FILENO, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EPIPE) return Ok();
+    if (n < 0 && errno == EBADF) return Error(Code::kPrecondition, "write to stdout: it is closed");
     if (n < 0) return ErrnoError("write to stdout", errno);
     text.remove_prefix(static_cast<std::size_t>(n));
   }

@@ -2,7 +2,7 @@
 find_program(MUSTER_CCACHE ccache)
 if(MUSTER_CCACHE)
   set(launcher ${CMAKE_COMMAND} -E env
-      "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
       "${MUSTER_CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})

@@ -6,6 +6,7 @@
 # muster_program(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
 #   A program for users, in build/<preset>/bin and the target `programs`, installed into bin/.
 include(GNUInstallDirs)
+include(precompiled)
 
 function(muster_settle target)
   cmake_parse_arguments(arg "TORCH" "" "DEPS;LIBS" ${ARGN})
@@ -42,6 +43,9 @@ function(muster_test name)
     set(torch TORCH)
   endif()
   muster_settle(${name}_test ${torch} DEPS ${arg_DEPS} LIBS ${arg_LIBS} GTest::gmock GTest::gtest_main)
+  if(NOT arg_TORCH)
+    muster_use_test_headers(${name}_test)
+  endif()
   include(GoogleTest)
   # The properties reach every test: PRE_TEST leaves the listing of a program's tests to ctest, off the build's path.
   gtest_discover_tests(${name}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 120

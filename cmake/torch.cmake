@@ -27,10 +27,10 @@ function(muster_install_torch)
 endfunction()
 
 # One precompiled header for everything that links libtorch: torch's headers cost 4 to 40 s a file without it.
-set(MUSTER_TORCH_PCH "${CMAKE_SOURCE_DIR}/cmake/torch_pch.h")
 add_library(muster_torch_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_pch.cc")
 target_link_libraries(muster_torch_pch PRIVATE muster_libtorch muster_warnings)
-target_precompile_headers(muster_torch_pch PRIVATE "${MUSTER_TORCH_PCH}")
+muster_precompile(muster_torch_pch torch_pch.h
+  "${MUSTER_TORCH_DIR}/include" "${MUSTER_TORCH_DIR}/include/torch/csrc/api/include")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(muster_torch_pch PRIVATE -fpch-instantiate-templates)
 endif()
@@ -40,9 +40,7 @@ function(muster_use_torch target)
   target_precompile_headers(${target} REUSE_FROM muster_torch_pch)
   get_target_property(type ${target} TYPE)
   if(type STREQUAL "EXECUTABLE")
-    # CMake compiles programs with -fPIE, and clang refuses a header that was precompiled with -fPIC for them.
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-    target_compile_options(${target} PRIVATE -fPIC)
+    muster_compile_as_library(${target})
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${target} PRIVATE -fpch-instantiate-templates)

@@ -14,16 +14,11 @@ Result<PackInput> OpenInput(const std::string& path, const InputOptions& options
     return Error(Code::kInvalid, path + " is not a folder",
                  "give the folder that holds the idx files or the class folders");
   }
-  switch (options.format) {
-    case InputFormat::kIdx:
-      return OpenIdxFolder(path, options);
-    case InputFormat::kImages:
-      return OpenImageFolder(path, options);
-    case InputFormat::kAuto:
-      break;
-  }
-  return MUSTER_TRY(HasIdxFiles(path)) ? OpenIdxFolder(path, options)
-                                       : OpenImageFolder(path, options);
+  const bool idx = options.format == InputFormat::kIdx ||
+                   (options.format == InputFormat::kAuto && MUSTER_TRY(HasIdxFiles(path)));
+  PackInput input = MUSTER_TRY(idx ? OpenIdxFolder(path, options) : OpenImageFolder(path, options));
+  input.path = path;
+  return input;
 }
 
 }  // namespace muster::data

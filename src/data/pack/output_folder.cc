@@ -5,21 +5,28 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include <array>
 #include <cerrno>
+#include <filesystem>
 
 #include "base/durable.h"
 #include "base/log.h"
+#include "data/pack/replaceable.h"
 
 namespace muster::data {
 namespace {
 
-constexpr std::array<std::string_view, 3> kDatasetFiles{"dataset_dict.json", "state.json",
-                                                        "dataset_info.json"};
-
 std::string WithoutSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
+}
+
+/// A link leads to the folder that is meant, so that the link itself stays.
+Result<std::string> PlaceOf(const std::string& path) {
+  std::error_code failed;
+  if (!std::filesystem::is_symlink(path, failed)) return WithoutSlashes(path);
+  const auto target = std::filesystem::weakly_canonical(path, failed);
+  if (failed) return ErrnoError("follow " + path, failed.value());
+  return target.string();
 }
 
 Status MakeParents(FileSystem& files, const std::string& path) {
@@ -73,21 +80,15 @@ Status OutputFolder::CheckPlace() const {
     return Error(Code::kAlreadyExists, place_ + " exists already, and nothing was changed",
                  "choose another folder, or give --replace to exchange it at the end");
   }
-  const auto names = files_.List(place_);
-  if (!names) return names.error();
-  if (names->empty()) return Ok();
-  for (const std::string_view name : kDatasetFiles) {
-    if (files_.Exists(fmt::format("{}/{}", place_, name))) return Ok();
-  }
-  return Error(Code::kPrecondition,
-               place_ + " is not a dataset, so it is not replaced, and nothing was changed",
-               "choose another folder, or remove it yourself");
+  return CheckReplaceable(files_, place_);
 }
 
 Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
                                                           const std::string& place,
                                                           const Options& options) {
-  std::unique_ptr<OutputFolder> folder(new OutputFolder(files, WithoutSlashes(place), options));
+  if (place.empty()) return Error(Code::kInvalid, "the output folder has an empty name");
+  std::unique_ptr<OutputFolder> folder(
+      new OutputFolder(files, MUSTER_TRY(PlaceOf(place)), options));
   MUSTER_TRY(folder->CheckPlace());
   MUSTER_TRY(MakeParents(files, folder->place_));
   if (files.Exists(folder->building_)) {

@@ -141,6 +141,50 @@ TEST(Pack, RefusesAnExistingFolderAndReplacesOnlyDatasets) {
   EXPECT_EQ(ReadFile(folder / "home/diary.txt"), "dear diary");
 }
 
+TEST(Pack, ReplacesNothingThatItsOwnerWouldMiss) {
+  const TempFolder folder;
+  const std::string set = PackSample(folder, 20);
+  const std::vector<std::pair<std::string, std::string>> kept{
+      {set + "/notes.txt", "notes.txt"},
+      {set + "/mine/a", "mine"},
+      {folder / "project/thesis.tex", "thesis.tex"},
+      {folder / "lone/state.json", "state.json"},
+  };
+  WriteFile(folder / "project/state.json", "{}");
+  for (const auto& [path, stranger] : kept) {
+    WriteFile(path, "precious");
+    const std::string place = path.starts_with(set) ? set : path.substr(0, path.rfind('/'));
+    const auto refused = PackFolder(folder / "idx", place, {.replace = true});
+    ASSERT_FALSE(refused) << path;
+    EXPECT_EQ(refused.error().code(), Code::kPrecondition);
+    EXPECT_THAT(refused.error().message(), testing::HasSubstr(stranger));
+    EXPECT_EQ(ReadFile(path), "precious");
+  }
+}
+
+TEST(Pack, KeepsItsInputAndItsOutputApart) {
+  const TempFolder folder;
+  const std::string set = PackSample(folder, 20);
+  const auto before = Contents(folder / "idx");
+  std::filesystem::create_directory_symlink(folder / "idx", folder / "alias");
+  for (const std::string place : {"idx", "idx/", "idx/out", ".", "alias"}) {
+    const auto refused = PackFolder(folder / "idx", folder / place, {.replace = true});
+    ASSERT_FALSE(refused) << place;
+    EXPECT_EQ(refused.error().code(), Code::kInvalid) << place;
+  }
+  EXPECT_EQ(Contents(folder / "idx"), before);
+}
+
+TEST(Pack, ReplacesTheFolderThatALinkLeadsTo) {
+  const TempFolder folder;
+  const std::string set = PackSample(folder, 20);
+  WriteIdx(folder, IdxImages(40), IdxLabels(40));
+  std::filesystem::create_directory_symlink(set, folder / "link");
+  ASSERT_TRUE(PackFolder(folder / "idx", folder / "link", {.replace = true}));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+  EXPECT_EQ((*Dataset::Open(set))->rows(), 40u);
+}
+
 TEST(Pack, RemovesWhatAKilledPackLeft) {
   const TempFolder folder;
   WriteIdx(folder, IdxImages(20), IdxLabels(20));

@@ -6,6 +6,7 @@
 #include "base/thread.h"
 #include "data/layout/hf_json.h"
 #include "data/pack/output_folder.h"
+#include "data/pack/replaceable.h"
 #include "data/pack/split_writer.h"
 
 namespace muster::data {
@@ -99,6 +100,7 @@ class PackRun {
   }
 
   Result<PackReport> Run(const std::string& out) {
+    MUSTER_TRY(CheckApart(input_.path, out));
     const auto folder = MUSTER_TRY(OutputFolder::Begin(
         files_, out, {.replace = options_.replace, .durable = options_.durable}));
     const bool dict = input_.splits.size() > 1;

@@ -45,6 +45,7 @@ class RowSource {
 struct PackInput {
   std::vector<std::unique_ptr<RowSource>> splits;
   std::vector<std::string> label_names;
+  std::string path;                ///< where it was found
   std::vector<std::string> notes;  ///< what the user should know: ignored files, guessed names
 };
 

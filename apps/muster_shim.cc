@@ -1,4 +1,5 @@
-// muster-shim CONTROL_FD RUN_ID ORPHAN_GRACE_MS SOFT_NOFILE: started by `muster run`, never by hand.
+// muster-shim CONTROL_FD RUN_ID ORPHAN_GRACE_MS SOFT_NOFILE: started by `muster run`, never by
+// hand.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,5 +1,7 @@
 #include "base/durable.h"
 
+#include "base/id.h"
+
 namespace muster {
 namespace {
 
@@ -36,7 +38,11 @@ Status ReplaceInTwoSteps(FileSystem& files, const std::string& from, const std::
 }  // namespace
 
 Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content, unsigned mode) {
-  const std::string temporary = path + ".tmp";
+  return WriteDurably(files, path, path + ".tmp", content, mode);
+}
+
+Status WriteDurably(FileSystem& files, const std::string& path, const std::string& temporary,
+                    ByteSpan content, unsigned mode) {
   Status written = WriteAndSync(files, temporary, content, mode);
   if (written) written = files.Rename(temporary, path);
   if (!written) {
@@ -46,6 +52,10 @@ Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content
     return written;
   }
   return files.SyncDirectory(ParentOf(path));
+}
+
+std::string TemporaryBeside(const std::string& path) {
+  return ParentOf(path) + "/." + NameOf(path) + "." + SystemIds().Next(8) + ".tmp";
 }
 
 Status CommitRename(FileSystem& files, const std::string& from, const std::string& to) {

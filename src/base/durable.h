@@ -15,6 +15,13 @@ namespace muster {
 Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content,
                     unsigned mode = 0644);
 
+/// The same through a temporary file of another name: in a user's folder `path.tmp` may be the
+/// user's own.
+Status WriteDurably(FileSystem& files, const std::string& path, const std::string& temporary,
+                    ByteSpan content, unsigned mode);
+/// A hidden name beside `path`, ".NAME.RANDOM.tmp", that no other file has.
+std::string TemporaryBeside(const std::string& path);
+
 /// Renames a finished file or folder to its final name and makes the name durable. AlreadyExists
 /// when `to` is there. Its content must have been synced.
 Status CommitRename(FileSystem& files, const std::string& from, const std::string& to);

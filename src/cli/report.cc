@@ -1,11 +1,17 @@
 // muster report RUN: the whole run as one HTML page, or as JSON.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <filesystem>
 #include <memory>
 
 #include "base/durable.h"
+#include "base/fd.h"
 #include "base/text.h"
 #include "cli/verb.h"
 #include "profile/report/page/report_page.h"
@@ -19,6 +25,51 @@ struct ReportFlags {
   std::string output;
 };
 
+/// What tells a page of ours from another file, in its first bytes.
+constexpr std::string_view kMark = "name=\"generator\" content=\"muster report\"";
+constexpr std::size_t kMarkWithin = 1024;
+
+Result<bool> IsReport(const std::string& path) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return ErrnoError("open " + path, errno);
+  std::array<char, kMarkWithin> head{};
+  const auto n = ::read(file.get(), head.data(), head.size());
+  if (n < 0) return ErrnoError("read " + path, errno);
+  return n == 0 || std::string_view(head.data(), static_cast<std::size_t>(n)).find(kMark) !=
+                       std::string_view::npos;
+}
+
+/// Into a device or a pipe: nothing is made or replaced.
+Status WriteThrough(const std::string& path, std::string_view page) {
+  const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.valid()) return ErrnoError("open " + path, errno);
+  while (!page.empty()) {
+    const auto n = ::write(file.get(), page.data(), page.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError("write " + path, errno);
+    page.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return Ok();
+}
+
+/// An earlier page is replaced, behind a link too; any other file stays.
+Status WritePage(const std::string& path, std::string_view page) {
+  struct stat there{};
+  std::string target = path;
+  if (::stat(path.c_str(), &there) == 0) {
+    if (!S_ISREG(there.st_mode)) return WriteThrough(path, page);
+    if (!MUSTER_TRY(IsReport(path))) {
+      return Error(Code::kAlreadyExists, path + " exists and is not a report; it was not changed",
+                   "choose another name, or remove it yourself");
+    }
+    std::error_code failed;
+    target = std::filesystem::canonical(path, failed).string();
+    if (failed) return ErrnoError("follow " + path, failed.value());
+  }
+  // Logs and configuration are in it, so it is as private as they are.
+  return WriteDurably(PosixFiles(), target, TemporaryBeside(target), AsBytes(page), 0600);
+}
+
 Result<int> Report(const ReportFlags& flags, bool json) {
   const auto files = MUSTER_TRY(profile::RunFiles::Open(flags.folder));
   const profile::RunReport report = profile::BuildReport(MUSTER_TRY(profile::ReadRun(files)));
@@ -26,8 +77,7 @@ Result<int> Report(const ReportFlags& flags, bool json) {
       flags.output.empty() && !json ? flags.folder + "/report.html" : flags.output;
   if (!output.empty()) {
     const std::string page = profile::ReportPage(report);
-    // Logs and configuration are in it, so it is as private as they are.
-    MUSTER_TRY(Within("write the report", WriteDurably(PosixFiles(), output, AsBytes(page), 0600)));
+    MUSTER_TRY(Within("write the report", WritePage(output, page)));
     Note(fmt::format("{}\nwrote {}\n", PlainLine(profile::Verdict(report)), output));
   }
   if (json) MUSTER_TRY(Print(profile::ReportJson(report)));

@@ -46,7 +46,7 @@ class EventLoop {
   Status Change(WatchId watch, std::uint32_t events);
   void Remove(WatchId watch);  ///< unknown or removed ones are fine
 
-  TimerId At(Instant when, Task task);  ///< runs once, not before `when`
+  TimerId At(Instant when, Task task);                       ///< runs once, not before `when`
   TimerId After(std::chrono::nanoseconds delay, Task task);  ///< any delay; it cannot overflow
   void Remove(TimerId timer);
 

@@ -1,7 +1,9 @@
 """The report of a run that really happened, read by a parser that is not ours."""
 
 import html.parser
+import os
 import re
+import subprocess
 import sys
 import xml.etree.ElementTree
 
@@ -43,6 +45,11 @@ def run_with_a_fault(muster, tmp_path):
     script.write_text(SCRIPT)
     done = muster("run", "-n", "2", "--run-dir", tmp_path / "run", "--", sys.executable, script)
     assert done.code == 0, done.err
+    return tmp_path / "run"
+
+
+def run_without_a_fault(muster, tmp_path):
+    assert muster("run", "-n", "1", "--run-dir", tmp_path / "run", "--", "true").code == 0
     return tmp_path / "run"
 
 
@@ -95,3 +102,26 @@ def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):
     assert not [note for note in report["notes"] if "lost to faults" in note]
     assert [fault["what"] for fault in report["faults"]] == ["killed by SIGKILL"] * 2
     assert all(fault["decision"] for fault in report["faults"])
+
+
+def test_the_page_replaces_an_earlier_page_and_nothing_else(muster, tmp_path):
+    run = run_without_a_fault(muster, tmp_path)
+    assert muster("report", run, "-o", "page.html").code == 0
+    (tmp_path / "link").symlink_to("page.html")
+    (tmp_path / "page.html.tmp").write_text("mine")
+    assert muster("report", run, "-o", "link").code == 0
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "page.html.tmp").read_text() == "mine"
+    job = tmp_path / "job.yaml"
+    job.write_text("kind: Job\n")
+    refused = muster("report", run, "-o", job)
+    assert refused.code == 5 and "is not a report; it was not changed" in refused.err
+    assert job.read_text() == "kind: Job\n"
+
+
+def test_the_page_can_go_through_a_pipe(muster, tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    with subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE) as reader:
+        assert muster("report", run_without_a_fault(muster, tmp_path), "-o", fifo).code == 0
+        assert b"<!DOCTYPE html>" in reader.communicate()[0]
+    assert fifo.is_fifo()

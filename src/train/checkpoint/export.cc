@@ -53,7 +53,7 @@ Status Export(Checkpoint& checkpoint, FileSystem& files, std::string_view group,
   const std::vector<TensorRef> tensors = MUSTER_TRY(TensorsOfGroup(checkpoint.manifest(), group));
   if (files.Exists(path))
     return Error(Code::kAlreadyExists, path + " exists already", "choose another name");
-  const std::string temporary = path + ".tmp";
+  const std::string temporary = TemporaryBeside(path);
   Status written = WriteAll(checkpoint, files, tensors, temporary);
   if (written) written = CommitRename(files, temporary, path);
   if (!written) [[maybe_unused]]

@@ -14,6 +14,7 @@ std::string ReportPage(const RunReport& report) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
       "'unsafe-inline'; "
       "base-uri 'none'; form-action 'none'\">\n"
+      "<meta name=\"generator\" content=\"muster report\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n"

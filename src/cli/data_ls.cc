@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/verb.h"
+#include "data/layout/checked_batch.h"
 #include "data/layout/split_folder.h"
 
 namespace muster::cli {
@@ -120,50 +121,89 @@ struct RowRange {
   std::uint64_t end = 0;
 };
 
-/// "5" is the first five rows, "10:20" the ten from row 10.
-Result<RowRange> ParseRange(const std::string& text) {
-  RowRange range;
-  const char* const end = text.data() + text.size();
-  const auto colon = text.find(':');
-  const char* first_end = text.data();
-  if (colon != std::string::npos) {
-    const auto first = std::from_chars(text.data(), text.data() + colon, range.begin);
-    if (first.ec != std::errc() || first.ptr != text.data() + colon) first_end = nullptr;
-    if (first_end != nullptr) first_end = first.ptr + 1;
-  }
-  const auto second = std::from_chars(first_end == nullptr ? end : first_end, end, range.end);
-  if (first_end == nullptr || second.ec != std::errc() || second.ptr != end) {
-    return Error(Code::kInvalid, fmt::format("--rows '{}' is no range", text),
-                 "write 5 for the first five rows, or 10:20");
-  }
-  return range;
+std::optional<std::uint64_t> ParseNumber(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
 }
 
-Status EmitRows(const data::SplitFolder& split, const RowRange& range,
-                const std::function<Status(Json)>& emit) {
-  std::uint64_t first = 0;  // global number of the batch's first row
-  for (std::size_t shard = 0; shard < split.shards().size(); ++shard) {
-    for (const data::BatchEntry& entry : split.shards()[shard].batches) {
-      const std::uint64_t end = first + entry.frame.rows;
-      if (end > range.begin && first < range.end) {
-        const ByteSpan file = MUSTER_TRY(split.Bytes(shard));
-        const auto batch = MUSTER_TRY(
-            Within(split.NameOf(shard), data::arrow::ReadBatch(file, entry.frame, split.schema())));
-        for (std::uint64_t row = std::max(first, range.begin); row < std::min(end, range.end);
-             ++row) {
-          Json object = {{"row", row}};
-          if (!split.place().name.empty()) object["split"] = split.place().name;
-          for (const ArrayView& column : batch.columns) {
-            object[column.field->name] = ValueJson(column, static_cast<std::int64_t>(row - first));
-          }
-          MUSTER_TRY(emit(std::move(object)));
-        }
-      }
-      first = end;
+/// "5" is the first five rows, "10:20" the ten from row 10.
+Result<RowRange> ParseRange(std::string_view text) {
+  const auto colon = text.find(':');
+  const bool from_first = colon == std::string_view::npos;
+  const auto begin =
+      from_first ? std::optional<std::uint64_t>(0) : ParseNumber(text.substr(0, colon));
+  const auto end = ParseNumber(from_first ? text : text.substr(colon + 1));
+  if (begin && end && *begin <= *end) return RowRange{*begin, *end};
+  return Error(Code::kInvalid, fmt::format("--rows '{}' is no range", text),
+               "write 5 for the first five rows, or 10:20");
+}
+
+Json RowJson(const data::SplitFolder& split, const data::arrow::BatchView& batch,
+             std::uint64_t number, std::int64_t row) {
+  Json object = {{"row", number}};
+  if (!split.place().name.empty()) object["split"] = split.place().name;
+  for (const ArrayView& column : batch.columns) {
+    object[column.field->name] = ValueJson(column, row);
+  }
+  return object;
+}
+
+/// Emits the rows of one split that are in the range, each only after its checksums held.
+class RowEmitter {
+ public:
+  using Emit = std::function<Status(Json)>;
+  RowEmitter(const data::SplitFolder& split, const RowRange& range, const Emit& emit)
+      : split_(split), range_(range), emit_(emit) {
+    if (auto columns = data::ImageColumns::Find(split.schema(), split.features())) {
+      columns_ = *columns;
     }
   }
-  return Ok();
-}
+
+  Status Run() {
+    std::uint64_t first = 0;  // global number of the batch's first row
+    for (std::size_t shard = 0; shard < split_.shards().size(); ++shard) {
+      const std::uint64_t shard_first = first;
+      const auto& batches = split_.shards()[shard].batches;
+      for (std::size_t batch = 0; batch < batches.size(); ++batch) {
+        const std::uint64_t end = first + batches[batch].frame.rows;
+        if (end > range_.begin && first < range_.end) {
+          MUSTER_TRY(EmitBatch(shard, batch, first, shard_first));
+        }
+        first = end;
+      }
+    }
+    return Ok();
+  }
+
+ private:
+  Status EmitBatch(std::size_t shard, std::size_t number, std::uint64_t first,
+                   std::uint64_t shard_first) {
+    const auto batch =
+        MUSTER_TRY(data::CheckedBatch::Read(split_, columns_, shard, number, first - shard_first));
+    const auto rows = static_cast<std::uint64_t>(batch.view().rows);
+    const std::uint64_t end = std::min(first + rows, range_.end);
+    for (std::uint64_t row = std::max(first, range_.begin); row < end; ++row) {
+      const std::uint64_t at = row - first;
+      if (columns_) {
+        const ArrayView& images = columns_->Images(batch.view());
+        const auto index = static_cast<std::int64_t>(at);
+        if (!images.IsNull(index)) {
+          MUSTER_TRY(Within(fmt::format("{}, batch {}, row {}", split_.NameOf(shard), number, at),
+                            batch.CheckImage(at, images.Bytes(index))));
+        }
+      }
+      MUSTER_TRY(emit_(RowJson(split_, batch.view(), row, static_cast<std::int64_t>(at))));
+    }
+    return Ok();
+  }
+
+  const data::SplitFolder& split_;
+  const RowRange range_;
+  const Emit& emit_;
+  std::optional<data::ImageColumns> columns_;
+};
 
 Json SplitJson(const data::SplitFolder& split) {
   Json shards = Json::array(), columns = Json::object();
@@ -211,7 +251,7 @@ Result<int> List(const Arguments& arguments, bool json) {
   std::optional<RowRange> range;
   if (!arguments.rows.empty()) range = MUSTER_TRY(ParseRange(arguments.rows));
   Json splits = Json::array(), rows = Json::array();
-  const auto emit = [&](Json row) -> Status {
+  const RowEmitter::Emit emit = [&](Json row) -> Status {
     if (!json) return Print(Dump(row));
     rows.push_back(std::move(row));
     return Ok();
@@ -222,7 +262,7 @@ Result<int> List(const Arguments& arguments, bool json) {
     found = true;
     const auto split = MUSTER_TRY(data::SplitFolder::Open(place));
     if (range) {
-      MUSTER_TRY(EmitRows(*split, *range, emit));
+      MUSTER_TRY(RowEmitter(*split, *range, emit).Run());
     } else {
       splits.push_back(SplitJson(*split));
     }

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "data/layout/checked_batch.h"
 #include "data/layout/image_columns.h"
-#include "data/layout/row_index.h"
 #include "data/layout/split_folder.h"
 
 namespace muster::data {
@@ -20,16 +20,9 @@ struct Position {
   std::uint64_t row_in_shard = 0;
 };
 
-/// A batch whose frame was checked.
-struct LoadedBatch {
-  arrow::BatchView view;
-  ByteSpan body;
-  ByteSpan entries;  ///< of the row index; empty without a manifest
-};
-
 struct ShardRows {
   std::vector<std::uint64_t> batch_first;  ///< first row of each batch, and the shard's rows
-  std::unique_ptr<std::atomic<const LoadedBatch*>[]> batches;
+  std::unique_ptr<std::atomic<const CheckedBatch*>[]> batches;
 };
 
 std::size_t LastAtMost(const std::vector<std::uint64_t>& firsts, std::uint64_t value) {
@@ -50,7 +43,7 @@ class ImageDataset final : public Dataset {
       for (const BatchEntry& batch : shard.batches) {
         rows.batch_first.push_back(rows.batch_first.back() + batch.frame.rows);
       }
-      rows.batches = std::make_unique<std::atomic<const LoadedBatch*>[]>(
+      rows.batches = std::make_unique<std::atomic<const CheckedBatch*>[]>(
           std::max<std::size_t>(shard.batches.size(), 1));
       shards_.push_back(std::move(rows));
     }
@@ -77,7 +70,7 @@ class ImageDataset final : public Dataset {
       return Error(Code::kInvalid, fmt::format("row {} of a set with {} rows", row, rows()));
     }
     const Position at = Find(row);
-    const LoadedBatch& batch = *MUSTER_TRY(Load(at));
+    const CheckedBatch& batch = *MUSTER_TRY(Load(at));
     auto view = ReadFrom(batch, at);
     if (!view) return std::move(view.error()).Within(Where(row));
     return view;
@@ -100,79 +93,44 @@ class ImageDataset final : public Dataset {
 
   /// The checked batch; checked once by whoever comes first. Two threads may both check it, one
   /// result stays.
-  Result<const LoadedBatch*> Load(const Position& at) const {
-    std::atomic<const LoadedBatch*>& slot = shards_[at.shard].batches[at.batch];
-    if (const LoadedBatch* ready = slot.load(std::memory_order_acquire)) return ready;
-    auto checked = Check(at);
-    if (!checked) {
-      return std::move(checked.error())
-          .Within(fmt::format("{}, batch {}", split_->NameOf(at.shard), at.batch));
-    }
-    const LoadedBatch* expected = nullptr;
-    if (slot.compare_exchange_strong(expected, checked->get(), std::memory_order_acq_rel)) {
-      return checked->release();
+  Result<const CheckedBatch*> Load(const Position& at) const {
+    std::atomic<const CheckedBatch*>& slot = shards_[at.shard].batches[at.batch];
+    if (const CheckedBatch* ready = slot.load(std::memory_order_acquire)) return ready;
+    auto checked = MUSTER_TRY(Check(at));
+    const CheckedBatch* expected = nullptr;
+    if (slot.compare_exchange_strong(expected, checked.get(), std::memory_order_acq_rel)) {
+      return checked.release();
     }
     return expected;
   }
 
-  Result<std::unique_ptr<const LoadedBatch>> Check(const Position& at) const {
-    const BatchEntry& entry = split_->shards()[at.shard].batches[at.batch];
-    const ByteSpan file = MUSTER_TRY(split_->Bytes(at.shard));
-    auto batch = std::make_unique<LoadedBatch>();
-    batch->view = MUSTER_TRY(arrow::ReadBatch(file, entry.frame, split_->schema()));
-    batch->body = file.subspan(entry.frame.body_offset(), entry.frame.body_length);
-    if (!split_->has_manifest()) return batch;
-    const std::uint32_t crc = FrameCrc(file, entry.frame, columns_.Images(batch->view));
-    if (crc != entry.frame_crc) {
-      return Error(Code::kDataLoss, fmt::format("offsets, labels or paths are damaged: CRC32C is "
-                                                "{:08x}, recorded {:08x}",
-                                                crc, entry.frame_crc));
-    }
-    const ByteSpan index = MUSTER_TRY(split_->RowIndex(at.shard));
-    const std::uint64_t first = shards_[at.shard].batch_first[at.batch];
-    batch->entries = index.subspan(first * kRowEntryBytes, entry.frame.rows * kRowEntryBytes);
-    if (Crc32c(batch->entries) != entry.index_crc) {
-      return Error(Code::kDataLoss, "its part of the row index is damaged");
-    }
-    return batch;
+  Result<std::unique_ptr<const CheckedBatch>> Check(const Position& at) const {
+    return std::make_unique<const CheckedBatch>(MUSTER_TRY(CheckedBatch::Read(
+        *split_, columns_, at.shard, at.batch, shards_[at.shard].batch_first[at.batch])));
   }
 
-  Result<RowView> ReadFrom(const LoadedBatch& batch, const Position& at) const {
+  Result<RowView> ReadFrom(const CheckedBatch& batch, const Position& at) const {
     const auto row = static_cast<std::int64_t>(at.row);
-    const arrow::ArrayView& image = batch.view.columns[static_cast<std::size_t>(columns_.image)];
-    const arrow::ArrayView& bytes = columns_.Images(batch.view);
+    const arrow::ArrayView& image = batch.view().columns[static_cast<std::size_t>(columns_.image)];
+    const arrow::ArrayView& bytes = columns_.Images(batch.view());
     if (image.IsNull(row) || bytes.IsNull(row)) {
       return Error(Code::kPrecondition, "the row holds no image bytes",
                    "the set was saved with paths only; save it with embedded images");
     }
     RowView view{.image = bytes.Bytes(row)};
-    if (!batch.entries.empty()) MUSTER_TRY(CheckImage(batch, at, view.image));
+    MUSTER_TRY(batch.CheckImage(at.row, view.image));
     if (columns_.path >= 0) {
       view.path = AsText(image.children[static_cast<std::size_t>(columns_.path)].Bytes(row));
     }
     if (columns_.label >= 0) {
-      const auto& label = batch.view.columns[static_cast<std::size_t>(columns_.label)];
+      const auto& label = batch.view().columns[static_cast<std::size_t>(columns_.label)];
       if (!label.IsNull(row)) view.label = label.Integer(row);
     }
     if (columns_.source >= 0) {
       view.source =
-          AsText(batch.view.columns[static_cast<std::size_t>(columns_.source)].Bytes(row));
+          AsText(batch.view().columns[static_cast<std::size_t>(columns_.source)].Bytes(row));
     }
     return view;
-  }
-
-  static Status CheckImage(const LoadedBatch& batch, const Position& at, ByteSpan image) {
-    const RowEntry entry = LoadRowEntry(batch.entries, at.row);
-    const auto offset = static_cast<std::uint64_t>(image.data() - batch.body.data());
-    if (entry.offset != offset || entry.length != image.size()) {
-      return Error(Code::kDataLoss, "the row index points somewhere else");
-    }
-    if (const std::uint32_t crc = Crc32c(image); crc != entry.crc) {
-      return Error(Code::kDataLoss, fmt::format("the image is damaged: CRC32C is {:08x}, recorded "
-                                                "{:08x}",
-                                                crc, entry.crc));
-    }
-    return Ok();
   }
 
   std::unique_ptr<SplitFolder> split_;

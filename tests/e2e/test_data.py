@@ -159,6 +159,41 @@ def test_rows_print_as_json(muster, idx):
     assert muster("data", "ls", "set", "--rows", "x").code == 2
 
 
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+@pytest.mark.parametrize("what", ["image", "labels", "index", "no index"])
+def test_no_row_is_listed_that_fails_its_checksum(muster, idx, tmp_path, what, flags):
+    assert muster("data", "pack", idx, "set").code == 0
+    (shard,) = (tmp_path / "set").glob("*.arrow")
+    (index,) = (tmp_path / "set/_muster").glob("*.idx")
+    content = bytearray(shard.read_bytes())
+    starts = [at for at in range(len(content)) if content.startswith(b"\x89PNG", at)]
+    if what == "image":
+        content[starts[3] + 45] ^= 1
+    elif what == "labels":
+        labels = struct.pack("<10q", *range(10))
+        content[content.index(labels)] ^= 1
+    shard.write_bytes(content)
+    if what == "index":
+        index.write_bytes(index.read_bytes()[:40] + b"\xff" + index.read_bytes()[41:])
+    elif what == "no index":
+        index.unlink()
+    done = muster("data", "ls", "set", "--rows", "5", *flags)
+    assert done.code in (1, 3), done.out
+    assert f"{shard.name}, batch 0" in done.err
+    assert (", row 3: " in done.err) == (what == "image")
+    listed = [] if flags else [json.loads(line)["row"] for line in done.out.splitlines()]
+    assert listed == ([0, 1, 2] if what == "image" and not flags else [])
+    if flags:
+        assert done.json()["error"]["message"] in done.err
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "", "5:3", "1:", ":", "1:2:3", "99999999999999999999999", "0x5", " 5"])
+def test_a_range_that_is_none_is_refused_by_the_name_of_its_flag(muster, idx, text):
+    assert muster("data", "pack", idx, "set").code == 0
+    done = muster("data", "ls", "set", f"--rows={text}")
+    assert done.code == 2 and "--rows" in done.err and done.out == ""
+
+
 def test_help_names_the_options(muster):
     done = muster("help", "data", "pack")
     assert done.code == 0

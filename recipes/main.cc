@@ -16,6 +16,8 @@ namespace {
 int Fail(const Error& error) {
   std::fflush(stdout);
   std::fprintf(stderr, "muster-train: %s\n", error.ToString().c_str());
+  // Nobody can cancel this program but another rank; 130 stays the word for an interrupt.
+  if (error.code() == Code::kCancelled) return spec::kFollowerExit;
   return TraitsOf(error.code()).exit_code;
 }
 

@@ -16,6 +16,10 @@
 
 namespace muster::spec {
 
+/// The exit code of a worker that failed only because another rank did: nothing of its own went
+/// wrong. The host waits for that other rank's end and takes that for the cause.
+inline constexpr int kFollowerExit = 94;
+
 /// Looks a variable up; ProcessEnv() is the process's own, tests give a map.
 using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
 EnvLookup ProcessEnv();

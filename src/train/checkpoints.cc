@@ -139,8 +139,7 @@ Result<std::optional<std::uint64_t>> Checkpoints::AgreeOnStep(
       worker_->group.Broadcast(std::as_writable_bytes(std::span(word)), Rank{0}, "resume step"));
   if (!candidates) return Error(candidates.error()).Within("checkpoint folder " + options_.folder);
   if (word[0] == 2) {
-    return Error(Code::kUnavailable,
-                 "rank 0 could not use the checkpoint folder " + options_.folder,
+    return Error(Code::kCancelled, "rank 0 could not use the checkpoint folder " + options_.folder,
                  "its own message says why");
   }
   if (word[0] == 0) return std::optional<std::uint64_t>();
@@ -202,7 +201,7 @@ Result<std::optional<Position>> Checkpoints::Try(std::uint64_t step, FlatModel& 
   const bool damaged = !loaded && loaded.error().code() == Code::kDataLoss;
   if (!MUSTER_TRY(worker_->group.AllOk(loaded || damaged, "checkpoint loaded"))) {
     if (!loaded && !damaged) return std::move(loaded.error());
-    return Error(Code::kUnavailable,
+    return Error(Code::kCancelled,
                  "another rank could not load the checkpoint of step " + std::to_string(step),
                  "its own message says why");
   }

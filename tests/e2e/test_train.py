@@ -283,3 +283,44 @@ def test_a_killed_rank_0_leaves_its_folder_to_the_next_generation(muster, progra
     assert muster(*command("whole")).code == 0
     done = muster("ckpt", "digest", "hurt-c", "whole-c")
     assert done.out.endswith("bitwise equal\n"), done.out
+
+
+@pytest.fixture
+def begin(programs, data, tmp_path):
+    """begin(name, flags of muster run, flags of the trainer) → a run of two ranks that saves every fifth step."""
+    started = []
+
+    def start(name: str, run_flags=(), *words) -> subprocess.Popen:
+        train = small_but("--data", data, "--steps", 2000, "--checkpoint-every", 5, *words)
+        command = [programs / "muster", "run", "-n", 2, "--run-dir", name, *run_flags, "--", "muster-train", "vit"]
+        process = subprocess.Popen(
+            [str(word) for word in (*command, *train)],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def ended(process: subprocess.Popen, folder: pathlib.Path) -> tuple[int, str, dict]:
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err, json.loads((folder / "fault.json").read_text())
+
+
+@pytest.mark.parametrize("time", range(10))
+def test_a_save_that_rank_0_is_refused_is_always_the_fault_of_rank_0(begin, tmp_path, wait_until, time):
+    run = begin("refused", ("--max-restarts", 0))
+    folder = tmp_path / "refused"
+    wait_until((folder / "checkpoints/latest").exists, "a checkpoint")
+    (folder / "generation").write_text("99\n")
+    code, err, fault = ended(run, folder)
+    assert (code, fault["rank"]) == (5, 0), err
+    assert "generation 99 has taken over" in err

@@ -116,14 +116,24 @@ class Step {
 
   void Faulty(Rank number, const RankStatus& rank) {
     JobState& s = state();
-    const bool first = !s.fault || s.fault->generation != s.generation;
-    // Deaths may be reported out of order; the earliest is the cause, the others follow from it.
-    if (first || rank.ending->time < s.fault->ending.time) {
+    const bool follows = IsFollower(*rank.ending, rank.steps);
+    if (IsCauseRather(*rank.ending, follows)) {
       s.fault = Fault{number, s.generation, *rank.ending, rank.step, rank.steps, rank.exception};
     }
-    if (s.phase == Phase::kGathering) return;
+    // A follower may be gone before the rank whose fault it tells of.
+    const Instant deadline = now_ + (follows ? policy_.follower_wait : policy_.gather);
+    s.deadline = s.phase == Phase::kGathering ? std::min(s.deadline, deadline) : deadline;
     s.phase = Phase::kGathering;
-    s.deadline = now_ + policy_.gather;
+  }
+
+  /// Deaths may be reported out of order; the earliest is the cause, the others follow from it. Who
+  /// says that it only followed is the cause when nobody else is.
+  bool IsCauseRather(const Ending& ending, bool follows) {
+    const std::optional<Fault>& fault = state().fault;
+    if (!fault || fault->generation != state().generation) return true;
+    const bool before_follows = IsFollower(fault->ending, fault->steps);
+    if (follows != before_follows) return before_follows;
+    return ending.time < fault->ending.time;
   }
 
   void Tick() {

@@ -20,11 +20,12 @@ struct Policy {
   std::uint32_t process_restarts = 3;  ///< before a full restart
   std::uint32_t full_restarts = 1;
   nanoseconds eval_period = std::chrono::hours(6);
-  nanoseconds gather = std::chrono::milliseconds(20);  ///< for further faults of the same cause
-  nanoseconds grace = std::chrono::seconds(30);        ///< TERM to KILL, foreign programs
-  nanoseconds start_limit = std::chrono::seconds(60);  ///< until every worker was started
-  nanoseconds stop_limit = std::chrono::seconds(10);   ///< for the shim's answer, beside the grace
-  std::uint32_t no_progress_limit = 3;                 ///< generations without a new durable step
+  nanoseconds gather = std::chrono::milliseconds(20);   ///< for further faults of the same cause
+  nanoseconds follower_wait = std::chrono::seconds(5);  ///< for the cause, after a follower's end
+  nanoseconds grace = std::chrono::seconds(30);         ///< TERM to KILL, foreign programs
+  nanoseconds start_limit = std::chrono::seconds(60);   ///< until every worker was started
+  nanoseconds stop_limit = std::chrono::seconds(10);    ///< for the shim's answer, beside the grace
+  std::uint32_t no_progress_limit = 3;                  ///< generations without a new durable step
 };
 
 enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };

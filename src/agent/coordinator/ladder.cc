@@ -7,6 +7,7 @@
 
 #include "agent/coordinator/plan.h"
 #include "os/signals.h"
+#include "spec/env.h"
 
 namespace muster::agent {
 namespace {
@@ -15,6 +16,8 @@ constexpr int kNoRestartLeft = 93;
 
 /// Steps must be known: for a script that publishes none, "the same step" cannot be said.
 bool IsRepetition(const Fault& now, const Fault& before) {
+  // What stopped the rank that a follower speaks of may have been another thing each time.
+  if (IsFollower(now.ending, now.steps)) return false;
   return now.steps && before.steps && IsOwnCrash(now.ending) && now.step == before.step &&
          now.ending.code == before.ending.code && now.ending.signal == before.ending.signal &&
          now.exception == before.exception;
@@ -53,6 +56,11 @@ bool IsOwnCrash(const Ending& ending) {
   if (ending.signal == 0) return ending.code != 0;
   constexpr int kRaised[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
   return std::ranges::find(kRaised, ending.signal) != std::end(kRaised);
+}
+
+bool IsFollower(const Ending& ending, bool steps) {
+  return steps && ending.signal == 0 && ending.start_error == 0 &&
+         ending.code == spec::kFollowerExit;
 }
 
 std::string Describe(const Ending& ending) {

@@ -39,6 +39,10 @@ std::string Describe(const Ending& ending);
 /// A crash that comes out of the program itself, so that the same one may come again: an exit code,
 /// or a signal that a program raises on itself.
 bool IsOwnCrash(const Ending& ending);
+/// A worker of ours that says with its exit code (spec/env.h) that it failed only because another
+/// rank did. It is the fault of a generation only when no other rank fails in time.
+bool IsFollower(const Ending& ending, bool steps);
+
 /// Whether an errno of a worker's start says that the command itself cannot run; everything else
 /// (memory, descriptors, processes) may be better the next time.
 bool IsCommandAtFault(int start_error);

@@ -8,6 +8,7 @@
 #include <csignal>
 
 #include "base/rng.h"
+#include "spec/env.h"
 
 namespace muster::agent {
 namespace {
@@ -19,6 +20,7 @@ using ::testing::HasSubstr;
 const Instant kNow{seconds(1000)};
 const Ending kKilled{.signal = SIGKILL, .time = kNow};
 const Ending kCode3{.code = 3, .time = kNow};
+const Ending kFollowed{.code = spec::kFollowerExit, .time = kNow};
 
 JobState Faulty(const Ending& ending, std::uint64_t step = 10, bool steps = true) {
   JobState state;
@@ -79,6 +81,8 @@ std::vector<LadderCase> Ladder() {
       {"same exception, other step", With(Faulty(kCode3), before(kCode3, 9, "ValueError: bad")),
        usual, RestartKind::kProcesses, 0, ""},
       {"other exception, same step", With(Faulty(kCode3), before(kCode3, 10, "KeyError")), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"a follower twice", With(Faulty(kFollowed), before(kFollowed, 10, "ValueError: bad")), usual,
        RestartKind::kProcesses, 0, ""},
       {"killed from outside twice", With(Faulty(kKilled), before(kKilled, 10, "ValueError: bad")),
        usual, RestartKind::kProcesses, 0, ""},
@@ -187,6 +191,51 @@ TEST(Advance, TheEarliestDeathIsTheCauseWhateverTheOrderOfReports) {
   job.Exit(1, {.code = 1});
   EXPECT_EQ(job.state.phase, Phase::kStopping) << "nobody is left to be waited for";
   EXPECT_EQ(job.state.fault->rank, Rank(0));
+}
+
+TEST(Advance, AFollowerIsNotTheCauseWhenAnotherRankFailsInTime) {
+  for (const bool follower_first : {true, false}) {
+    Job job(3);
+    job.Begin();
+    if (!follower_first) job.Exit(0, {.code = 1});
+    job.Exit(1, {.code = spec::kFollowerExit}, milliseconds(5));
+    job.now += milliseconds(follower_first ? 2000 : 10);
+    EXPECT_TRUE(job.Feed({.kind = Event::Kind::kTick}).empty());
+    if (follower_first) job.Exit(0, {.code = 1});
+    EXPECT_EQ(job.state.fault->rank, Rank(0));
+    EXPECT_EQ(job.state.fault->ending.code, 1);
+    job.now += job.policy.gather;
+    EXPECT_EQ(job.Feed({.kind = Event::Kind::kTick}).size(), 1U) << "one more moment and it stops";
+  }
+}
+
+TEST(Advance, AFollowerAloneIsTheCauseAfterAWait) {
+  Job job(2);
+  job.Begin();
+  job.Exit(1, {.code = spec::kFollowerExit});
+  job.now += job.policy.follower_wait - milliseconds(1);
+  EXPECT_TRUE(job.Feed({.kind = Event::Kind::kTick}).empty());
+  job.now += milliseconds(1);
+  EXPECT_EQ(job.Feed({.kind = Event::Kind::kTick}).size(), 1U);
+  EXPECT_EQ(job.state.fault->rank, Rank(1));
+}
+
+TEST(Advance, AnInterruptDoesNotWaitForTheCauseOfAFollower) {
+  Job job(2);
+  job.Begin();
+  job.Exit(1, {.code = spec::kFollowerExit});
+  const auto orders = job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
+  EXPECT_EQ(orders.at(0).kind, Action::Kind::kStop);
+  EXPECT_EQ(job.state.verdict->exit_code, 128 + SIGTERM);
+}
+
+TEST(Advance, TheCodeOfAFollowerMeansNothingOfAForeignProgram) {
+  Job job(2);
+  job.Begin();
+  job.state.ranks[1].steps = false;
+  job.Exit(1, {.code = spec::kFollowerExit});
+  job.now += job.policy.gather;
+  EXPECT_EQ(job.Feed({.kind = Event::Kind::kTick}).size(), 1U);
 }
 
 TEST(Advance, ForeignProgramsGetTheirGrace) {

@@ -38,7 +38,7 @@ Result<checkpoint::Checkpoint> OpenCheckpoint(const std::string& path) {
 Result<checkpoint::Scope> ParseScope(const std::string& only) {
   if (only == "all") return checkpoint::Scope::kAll;
   if (only == "params") return checkpoint::Scope::kParams;
-  return Error(Code::kInvalid, "--only is '" + only + "'; it takes params or all");
+  return Error(Code::kInvalid, "--only is '" + only + "'", "it takes params or all");
 }
 
 Status PrintJson(const nlohmann::ordered_json& document) {

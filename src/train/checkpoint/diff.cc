@@ -96,7 +96,8 @@ void Compare(ByteSpan a, ByteSpan b, DType dtype, TensorDifference& difference) 
 
 Status RequireEqualTensors(const std::vector<TensorRef>& a, const std::vector<TensorRef>& b) {
   const auto differ = [](const std::string& what) {
-    return Error(Code::kPrecondition, "the checkpoints hold other tensors: " + what);
+    return Error(Code::kPrecondition, "the checkpoints hold other tensors: " + what,
+                 "muster ckpt show lists the tensors of each");
   };
   for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
     if (i >= a.size()) return differ("only the second has '" + b[i].entry->name + "'");

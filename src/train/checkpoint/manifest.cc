@@ -78,6 +78,7 @@ Result<StoredFile> ParseFile(const json& value, const FlatIndex& index) {
   if (!GoodFileName(file.name)) return Error(Code::kDataLoss, "files: a name leaves the folder");
   file.header_bytes =
       MUSTER_TRY(Unsigned(value, "header_bytes", kSafetensorsHeaderLimit + 8, where));
+  if (file.header_bytes < 8) return Error(Code::kDataLoss, where + ": 'header_bytes' is below 8");
   file.data_bytes = MUSTER_TRY(Unsigned(value, "data_bytes", kMost, where));
   file.header_crc32c =
       static_cast<std::uint32_t>(MUSTER_TRY(Unsigned(value, "header_crc32c", UINT32_MAX, where)));
@@ -102,7 +103,9 @@ Result<StoredFile> ParseFile(const json& value, const FlatIndex& index) {
 
 Status ParseFiles(const json& document, Manifest& manifest) {
   const json& files = *MUSTER_TRY(Member(document, "files", "array", "manifest"));
-  if (files.size() > kMostFiles) return Error(Code::kDataLoss, "manifest: too many files");
+  if (files.empty() || files.size() != manifest.world)
+    return Error(Code::kDataLoss, "manifest: " + std::to_string(files.size()) + " files of " +
+                                      std::to_string(manifest.world) + " ranks");
   std::set<std::string> names;
   for (const json& value : files) {
     manifest.files.push_back(MUSTER_TRY(ParseFile(value, manifest.index)));
@@ -136,13 +139,17 @@ Status ParseRun(const json& document, Manifest& manifest) {
   manifest.config_json = MUSTER_TRY(Member(document, "config", "object", kWhere))->dump();
   manifest.loader_state = MUSTER_TRY(Text(document, "loader_state", 65536, kWhere));
   manifest.random_key = MUSTER_TRY(Unsigned(document, "random_key", UINT64_MAX, kWhere));
-  manifest.optimizer_step = MUSTER_TRY(Unsigned(document, "optimizer_step", UINT64_MAX, kWhere));
+  manifest.optimizer_step = MUSTER_TRY(Unsigned(document, "optimizer_step", manifest.step, kWhere));
+  if (MUSTER_TRY(Unsigned(document, "block_bytes", UINT64_MAX, kWhere)) != kBlockBytes)
+    return Error(Code::kDataLoss, "manifest: 'block_bytes' is not " + std::to_string(kBlockBytes));
   manifest.created_utc = MUSTER_TRY(Text(document, "created_utc", 64, kWhere));
   const json& canonical = *MUSTER_TRY(Member(document, "canonical", "object", kWhere));
   const json& enabled = *MUSTER_TRY(Member(canonical, "enabled", "boolean", "canonical"));
   manifest.canonical = {.enabled = enabled.get<bool>(),
                         .virtual_shards = static_cast<std::uint32_t>(MUSTER_TRY(
                             Unsigned(canonical, "virtual_shards", UINT32_MAX, "canonical")))};
+  if (manifest.canonical.enabled && manifest.canonical.virtual_shards == 0)
+    return Error(Code::kDataLoss, "canonical: it is enabled with 0 virtual_shards");
   const json& environment = *MUSTER_TRY(Member(document, "environment", "object", kWhere));
   for (const auto& [key, value] : environment.items()) {
     if (!value.is_string()) return Error(Code::kDataLoss, "environment: a value is no string");

@@ -22,12 +22,26 @@ Result<std::string> ReadManifestText(FileSystem& files, const std::string& path)
     return Error(Code::kDataLoss, path + " has lost its manifest.json",
                  "use an older checkpoint of the folder");
   }
-  std::string text = MUSTER_TRY(files.ReadAll(name, kManifestLimit));
+  auto text = files.ReadAll(name, kManifestLimit);
+  if (!text && text.error().code() == Code::kInvalid)  // too large, or no regular file
+    return Error(Code::kDataLoss, text.error().message(), "use an older checkpoint of the folder");
+  if (!text) return text;
   const auto sum = files.ReadAll(path + "/" + std::string(kManifestSumName), {.count = 64});
-  if (!sum || *sum != SumText(Crc32c(AsBytes(text))))
+  if (!sum || *sum != SumText(Crc32c(AsBytes(*text))))
     return Error(Code::kDataLoss, name + " is damaged: it does not have its checksum",
                  "use an older checkpoint of the folder");
   return text;
+}
+
+/// A folder that was renamed by hand would be found under a step that it is not of, and what a run
+/// saves after it would be older than it for ever.
+Status CheckName(const std::string& path, const Manifest& manifest) {
+  const auto named = ParseStepName(muster::NameOf(path));
+  if (!named || *named == manifest.step) return Ok();
+  return Error(Code::kDataLoss,
+               path + " is named for step " + std::to_string(*named) +
+                   ", but its manifest.json is of step " + std::to_string(manifest.step),
+               "rename it to " + StepName(manifest.step) + ", or use another checkpoint");
 }
 
 /// Files that are missing or have another size are found at once; their content when it is read.
@@ -68,7 +82,9 @@ Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::s
 }
 
 Result<std::string> ResolveFolder(FileSystem& files, const std::string& path) {
-  if (!files.Exists(path)) return Error(Code::kNotFound, path + " does not exist");
+  if (!files.Exists(path))
+    return Error(Code::kNotFound, path + " does not exist",
+                 "give a step-… folder, a folder that holds some, or a run folder");
   const std::string inner = path + "/checkpoints";
   return files.Exists(path + "/run.json") && files.Exists(inner) ? inner : path;
 }
@@ -97,7 +113,13 @@ Result<Checkpoint> Checkpoint::Open(FileSystem& files, const std::string& path) 
   const std::string text = MUSTER_TRY(ReadManifestText(files, path));
   auto state = std::make_unique<State>();
   state->path = path;
-  state->manifest = MUSTER_TRY(Within(path + "/manifest.json", ParseManifest(text)));
+  auto manifest = ParseManifest(text);
+  if (!manifest)
+    return Error(manifest.error())
+        .Within(path + "/manifest.json")
+        .Hint("use an older checkpoint of the folder");
+  state->manifest = *std::move(manifest);
+  MUSTER_TRY(CheckName(path, state->manifest));
   MUSTER_TRY(CheckFiles(path, state->manifest));
   state->reader.Use(path, state->manifest);
   return Checkpoint(std::move(state));

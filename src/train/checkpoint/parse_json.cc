@@ -1,6 +1,10 @@
 #include "train/checkpoint/parse_json.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace muster::checkpoint {
 namespace {
@@ -23,6 +27,27 @@ bool DeeperThan(std::string_view text, int limit) {
   return false;
 }
 
+using Event = nlohmann::json::parse_event_t;
+
+/// Which of two values of one key counts differs from reader to reader, so there may be one only.
+class KeyWatch {
+ public:
+  bool See(Event event, const nlohmann::json& value) {
+    if (event == Event::object_start) keys_.emplace_back();
+    if (event == Event::object_end) keys_.pop_back();
+    if (event == Event::key && !repeated_) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!keys_.back().insert(key).second) repeated_ = key.substr(0, 200);
+    }
+    return true;
+  }
+  const std::optional<std::string>& repeated() const { return repeated_; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+  std::optional<std::string> repeated_;
+};
+
 Error Bad(std::string_view where, const char* key, std::string_view what) {
   return Error(Code::kDataLoss, std::string(where) + ": '" + key + "' is not " + std::string(what));
 }
@@ -35,8 +60,17 @@ Result<nlohmann::json> ParseJsonObject(std::string_view text, const JsonLimits& 
   if (DeeperThan(text, limits.depth))
     return Error(Code::kDataLoss,
                  "JSON is nested deeper than " + std::to_string(limits.depth) + " levels");
+  if (text.starts_with("\xef\xbb\xbf"))
+    return Error(Code::kDataLoss, "JSON begins with a byte order mark");
+  // The parser takes a NUL for the end and would ignore what is behind it.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    return Error(Code::kDataLoss, "JSON breaks at byte " + std::to_string(nul + 1));
   try {
-    nlohmann::json parsed = nlohmann::json::parse(text);
+    KeyWatch keys;
+    nlohmann::json parsed = nlohmann::json::parse(
+        text, [&](int, Event event, nlohmann::json& value) { return keys.See(event, value); });
+    if (keys.repeated())
+      return Error(Code::kDataLoss, "JSON has the key '" + *keys.repeated() + "' twice");
     if (!parsed.is_object()) return Error(Code::kDataLoss, "JSON is not an object");
     return parsed;
   } catch (const nlohmann::json::parse_error& error) {

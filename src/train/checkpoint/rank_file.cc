@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <tuple>
 
 #include "base/durable.h"
 #include "base/readable_file.h"
@@ -84,6 +85,27 @@ Result<StoredSlice> SliceOf(const SafetensorsEntry& entry, const FlatIndex& inde
       .group = group, .begin = begin, .length = entry.shape[0], .data_offset = entry.begin};
 }
 
+/// By place in the file, as a header is read; the manifest's order is the writer's.
+StoredFile Sorted(StoredFile file) {
+  std::ranges::sort(file.slices, {}, [](const StoredSlice& slice) {
+    return std::tie(slice.data_offset, slice.length, slice.group, slice.begin);
+  });
+  return file;
+}
+
+Result<StoredFile> Describe(const ReadableFile& file, const FlatIndex& index) {
+  std::string raw;
+  const SafetensorsHeader header = MUSTER_TRY(ReadSafetensors(file, raw));
+  StoredFile stored{.name = muster::NameOf(file.path()),
+                    .header_bytes = header.header_bytes,
+                    .data_bytes = header.data_bytes(),
+                    .header_crc32c = Crc32c(AsBytes(raw)),
+                    .crc32c = MUSTER_TRY(Within(file.path(), ParseSums(header)))};
+  for (const SafetensorsEntry& entry : header.entries)
+    stored.slices.push_back(MUSTER_TRY(Within(file.path(), SliceOf(entry, index))));
+  return Sorted(std::move(stored));
+}
+
 }  // namespace
 
 Result<std::uint64_t> WriteRankFile(FileSystem& files, const std::string& path,
@@ -103,17 +125,23 @@ Result<std::uint64_t> WriteRankFile(FileSystem& files, const std::string& path,
 }
 
 Result<StoredFile> DescribeRankFile(const std::string& path, const FlatIndex& index) {
-  const ReadableFile file = MUSTER_TRY(ReadableFile::Open(path));
-  std::string raw;
-  const SafetensorsHeader header = MUSTER_TRY(ReadSafetensors(file, raw));
-  StoredFile stored{.name = muster::NameOf(path),
-                    .header_bytes = header.header_bytes,
-                    .data_bytes = header.data_bytes(),
-                    .header_crc32c = Crc32c(AsBytes(raw)),
-                    .crc32c = MUSTER_TRY(Within(path, ParseSums(header)))};
-  for (const SafetensorsEntry& entry : header.entries)
-    stored.slices.push_back(MUSTER_TRY(Within(path, SliceOf(entry, index))));
-  return stored;
+  return Describe(MUSTER_TRY(ReadableFile::Open(path)), index);
+}
+
+Status CheckRankFile(const ReadableFile& file, const StoredFile& stored, const FlatIndex& index) {
+  const auto damaged = [&](std::string_view what) {
+    return Error(Code::kDataLoss,
+                 fmt::format("{}: the header, bytes 0 to {}, {}", file.path(),
+                             stored.header_bytes - 1, what),
+                 "use an older checkpoint of the folder");
+  };
+  std::string raw(stored.header_bytes, '\0');
+  MUSTER_TRY(file.ReadAt(0, std::as_writable_bytes(std::span(raw))));
+  if (Crc32c(AsBytes(raw)) != stored.header_crc32c) return damaged("is damaged");
+  const auto described = Describe(file, index);
+  if (!described) return damaged("is malformed: " + described.error().message());
+  if (*described == Sorted(stored)) return Ok();
+  return damaged("tells of other data than manifest.json");
 }
 
 }  // namespace muster::checkpoint

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file_system.h"
+#include "base/readable_file.h"
 #include "base/result.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/save.h"
@@ -19,5 +20,10 @@ Result<std::uint64_t> WriteRankFile(FileSystem& files, const std::string& path,
 
 /// What the manifest says about the file, from its header.
 Result<StoredFile> DescribeRankFile(const std::string& path, const FlatIndex& index);
+
+/// DataLoss unless the header has its checksum and says what `stored` says: which slice is where.
+/// With the checksums of the data this ties every byte that a tensor is read from to its name
+/// twice.
+Status CheckRankFile(const ReadableFile& file, const StoredFile& stored, const FlatIndex& index);
 
 }  // namespace muster::checkpoint

@@ -50,6 +50,7 @@ class Reader {
   const Manifest* manifest_ = nullptr;
   std::map<std::string, const IndexEntry*, std::less<>> tensors_;
   std::map<std::string, std::vector<Piece>, std::less<>> pieces_;  ///< by group, in order of begin
+  std::vector<bool> header_seen_;  ///< by file: held against the manifest
   std::optional<ReadableFile> open_;
   std::size_t open_index_ = 0;
   std::vector<std::byte> block_;

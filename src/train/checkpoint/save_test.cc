@@ -372,11 +372,12 @@ TEST_F(Damage, OfOneBitNamesFileTensorAndRange) {
   EXPECT_THAT(report->damage[0], HasSubstr("'block.0.weight' (exp_avg)"));
 }
 
-TEST_F(Damage, OfAHeaderIsFoundByVerify) {
+TEST_F(Damage, OfAHeaderIsFoundByEveryReader) {
   Flip(second_, 20);
   auto checkpoint = Checkpoint::Open(PosixFiles(), folder_ / "step-000000000001");
   ASSERT_TRUE(checkpoint);
   EXPECT_THAT(checkpoint->Verify()->damage, ElementsAre(HasSubstr("the header")));
+  EXPECT_THAT(Digest(*checkpoint, Scope::kAll).error().message(), HasSubstr("the header"));
 }
 
 TEST_F(Damage, OfTheManifestIsFoundAtOpen) {

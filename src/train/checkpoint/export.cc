@@ -13,7 +13,8 @@ Result<std::vector<TensorRef>> TensorsOfGroup(const Manifest& manifest, std::str
   }
   if (tensors.empty())
     return Error(Code::kNotFound,
-                 "the checkpoint has no tensors in group '" + std::string(group) + "'");
+                 "the checkpoint has no tensors in group '" + std::string(group) + "'",
+                 "muster ckpt show lists its groups");
   return tensors;
 }
 
@@ -50,6 +51,9 @@ Status WriteAll(Checkpoint& checkpoint, FileSystem& files, const std::vector<Ten
 
 Status Export(Checkpoint& checkpoint, FileSystem& files, std::string_view group,
               const std::string& path) {
+  if (path.empty() || path.ends_with('/'))
+    return Error(Code::kInvalid, "'" + path + "' names no file to write",
+                 "give a name like model.safetensors");
   const std::vector<TensorRef> tensors = MUSTER_TRY(TensorsOfGroup(checkpoint.manifest(), group));
   if (files.Exists(path))
     return Error(Code::kAlreadyExists, path + " exists already", "choose another name");

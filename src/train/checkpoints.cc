@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "data/order/loader_state.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/open.h"
 #include "train/checkpoint/save.h"
@@ -75,6 +76,22 @@ Status ReadUnit(checkpoint::Checkpoint& from, const Unit& unit, std::string_view
     MUSTER_TRY(from.ReadTensor(group, parameter->name, std::as_writable_bytes(part)));
   }
   return Ok();
+}
+
+// What the checksums cannot tell: whether texts and numbers are a position of this program.
+Status CheckPosition(const std::string& path, const checkpoint::Manifest& manifest) {
+  const auto damaged = [&](const std::string& what) {
+    return Error(Code::kDataLoss, path + "/manifest.json: " + what);
+  };
+  if (manifest.optimizer_step != manifest.step) {
+    return damaged("the optimizer has done " + std::to_string(manifest.optimizer_step) + " of " +
+                   std::to_string(manifest.step) + " steps");
+  }
+  const auto state = data::LoaderState::Parse(manifest.loader_state);
+  if (state) return Ok();
+  if (state.error().code() == Code::kInvalid)
+    return damaged("loader_state: " + state.error().message());
+  return Error(state.error()).Within(path);
 }
 
 }  // namespace
@@ -183,6 +200,7 @@ Result<Position> Checkpoints::Load(std::uint64_t step, FlatModel& model, AdamW& 
                  "give --seed " + std::to_string(manifest.random_key) +
                      " to continue it, or another --checkpoint-dir to start anew");
   }
+  MUSTER_TRY(CheckPosition(found->path, manifest));
   for (std::size_t i = 0; i < model.units().size(); ++i) {
     const Unit& unit = *model.units()[i];
     MUSTER_TRY(ReadUnit(from, unit, checkpoint::kParamGroup, unit.values()));

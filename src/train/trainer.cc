@@ -105,8 +105,7 @@ class Run {
     image_ = loader_->image();
     const auto resumed = MUSTER_TRY(checkpoints_.Resume(model_, *optimizer_));
     if (resumed) {
-      const auto state = MUSTER_TRY(data::LoaderState::Parse(resumed->loader_state));
-      MUSTER_TRY(Within("continue the data", loader_->Restore(state)));
+      MUSTER_TRY(ContinueData(*resumed));
       outcome_.step = resumed->step;
     } else {
       task_.Initialize(options_.seed);
@@ -120,6 +119,18 @@ class Run {
             .overlap = MUSTER_TRY(OverlapOf(options_.overlap, worker_.group)),
             .around_collective = [this](const auto& body) { return DuringComm(body); }});
     return Ok();
+  }
+
+  Status ContinueData(const Position& position) {
+    const auto state = MUSTER_TRY(data::LoaderState::Parse(position.loader_state));
+    MUSTER_TRY(Within("continue the data", loader_->Restore(state)));
+    if (state == loader_->StateAt(position.step)) return Ok();
+    return Error(Code::kDataLoss,
+                 "the checkpoint of step " + std::to_string(position.step) + " in " +
+                     options_.checkpoint.folder + " has read the data up to '" +
+                     position.loader_state + "', but that step ends at '" +
+                     loader_->StateAt(position.step).ToText() + "'",
+                 "its manifest.json was changed: remove that checkpoint to continue an older one");
   }
 
   Status DuringComm(const std::function<Status()>& body) {

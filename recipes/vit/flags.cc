@@ -2,7 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "data/decode/image.h"
 #include "data/layout/split_folder.h"
@@ -11,15 +14,35 @@
 namespace muster::recipes {
 namespace {
 
+// CLI11 takes -1 for the greatest unsigned number, and one that is too large for the largest.
+std::string Whole(const std::string& text, bool negative) {
+  const bool minus = negative && text.starts_with('-');
+  const std::string digits = text.substr(minus ? 1 : 0);
+  std::uint64_t value = 0;
+  const char* last = digits.data() + digits.size();
+  const auto [end, error] = std::from_chars(digits.data(), last, value);
+  if (error == std::errc() && end == last) return "";
+  return "'" + text + "' is no whole number of at most " +
+         std::to_string(std::numeric_limits<std::uint64_t>::max());
+}
+
+template <typename T>
+CLI::Option* AddWhole(CLI::App& app, const char* flag, T& value, const char* about = "") {
+  static_assert(std::is_integral_v<T>);
+  return app.add_option(flag, value, about)->check([](const std::string& text) {
+    return Whole(text, std::is_signed_v<T>);
+  });
+}
+
 void AddRunFlags(CLI::App& app, VitFlags& flags) {
   auto& trainer = flags.trainer;
   app.add_option("--data", flags.data, "packed dataset (default: $MUSTER_DATA_0)");
-  app.add_option("--steps", trainer.steps, "optimizer steps")->capture_default_str();
-  app.add_option("--batch", trainer.global_batch, "samples of all ranks in a step")
+  AddWhole(app, "--steps", trainer.steps, "optimizer steps")->capture_default_str();
+  AddWhole(app, "--batch", trainer.global_batch, "samples of all ranks in a step")
       ->capture_default_str();
-  app.add_option("--channels", flags.channels,
-                 "1: images are made grey, 3: RGB (default: those of the first image)");
-  app.add_option("--seed", trainer.seed, "of order, augmentation and first weights")
+  AddWhole(app, "--channels", flags.channels,
+           "1: images are made grey, 3: RGB (default: those of the first image)");
+  AddWhole(app, "--seed", trainer.seed, "of order, augmentation and first weights")
       ->capture_default_str();
   app.add_option("--mode", flags.mode, "canonical (same bits on 1, 2, 4 and 8 ranks) or fast")
       ->capture_default_str();
@@ -28,17 +51,17 @@ void AddRunFlags(CLI::App& app, VitFlags& flags) {
       ->capture_default_str();
   app.add_option("--order", flags.order, "sequential, shard, window or full")
       ->capture_default_str();
-  app.add_option("--decode-threads", trainer.decode_threads, "0 decodes between steps")
+  AddWhole(app, "--decode-threads", trainer.decode_threads, "0 decodes between steps")
       ->capture_default_str();
-  app.add_option("--log-every", trainer.log_every, "steps")->capture_default_str();
-  app.add_option("--eval-every", trainer.eval_every, "steps; 0: at the end")->capture_default_str();
+  AddWhole(app, "--log-every", trainer.log_every, "steps")->capture_default_str();
+  AddWhole(app, "--eval-every", trainer.eval_every, "steps; 0: at the end")->capture_default_str();
   app.add_option("--eval-split", flags.eval_split,
                  "split to evaluate on (default: test, else validation, else none)");
   app.add_option("--checkpoint-dir", trainer.checkpoint.folder,
                  "where to save and resume (default: what muster run says)");
-  app.add_option("--checkpoint-every", trainer.checkpoint.every,
-                 "steps; 0: what muster run says, else at the end");
-  app.add_option("--keep", trainer.checkpoint.keep_last, "newest checkpoints to keep; 0: all")
+  AddWhole(app, "--checkpoint-every", trainer.checkpoint.every,
+           "steps; 0: what muster run says, else at the end");
+  AddWhole(app, "--keep", trainer.checkpoint.keep_last, "newest checkpoints to keep; 0: all")
       ->capture_default_str();
 }
 
@@ -54,13 +77,13 @@ void AddOptimizerFlags(CLI::App& app, VitFlags& flags) {
 }
 
 void AddModelFlags(CLI::App& app, VitOptions& model) {
-  app.add_option("--patch", model.patch, "pixels, both ways")->capture_default_str();
-  app.add_option("--width", model.width, "channels of a token")->capture_default_str();
-  app.add_option("--blocks", model.blocks)->capture_default_str();
-  app.add_option("--heads", model.heads)->capture_default_str();
-  app.add_option("--mlp-ratio", model.mlp_ratio)->capture_default_str();
+  AddWhole(app, "--patch", model.patch, "pixels, both ways")->capture_default_str();
+  AddWhole(app, "--width", model.width, "channels of a token")->capture_default_str();
+  AddWhole(app, "--blocks", model.blocks)->capture_default_str();
+  AddWhole(app, "--heads", model.heads)->capture_default_str();
+  AddWhole(app, "--mlp-ratio", model.mlp_ratio)->capture_default_str();
   app.add_option("--label-smoothing", model.label_smoothing)->capture_default_str();
-  app.add_option("--crop-padding", model.augmentation.crop_padding, "shift by up to so many pixels")
+  AddWhole(app, "--crop-padding", model.augmentation.crop_padding, "shift by up to so many pixels")
       ->capture_default_str();
   app.add_option("--crop-fraction", model.augmentation.fraction, "of the images that are shifted")
       ->capture_default_str();

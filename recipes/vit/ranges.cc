@@ -73,6 +73,9 @@ Status CheckRanges(const VitFlags& flags) {
   return Check({
       Of("--steps", run.steps, {.least = 1, .most = checkpoint::kMostStep}),
       Of("--batch", run.global_batch, {.least = 1, .most = 1 << 24}),
+      Of("--log-every", run.log_every, {.most = checkpoint::kMostStep}),
+      Of("--eval-every", run.eval_every, {.most = checkpoint::kMostStep}),
+      Of("--checkpoint-every", run.checkpoint.every, {.most = checkpoint::kMostStep}),
       Of("--decode-threads", run.decode_threads, {.most = 256}),
       Of("--lr", flags.learning_rate, kPositive),
       Of("--warm-up", flags.warm_up, kFraction),

@@ -38,6 +38,11 @@ void Report::Started(std::uint64_t step, std::int64_t parameters, const TrainerO
   since_ = worker_->clock.Now();
   since_step_ = step;
   if (!worker_->IsFirst()) return;
+  if (step >= options.steps) {
+    PrintLine(Text("nothing left to train: the newest checkpoint is of step %llu, --steps is %llu",
+                   Number{step}, Number{options.steps}));
+    return;
+  }
   PrintLine(Text("%lld parameters, %u ranks, batch %u, %s mode, %s step %llu of %llu",
                  static_cast<long long>(parameters), worker_->group.world(), options.global_batch,
                  options.mode == Mode::kCanonical ? "canonical" : "fast",

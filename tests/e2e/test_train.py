@@ -324,3 +324,152 @@ def test_a_save_that_rank_0_is_refused_is_always_the_fault_of_rank_0(begin, tmp_
     code, err, fault = ended(run, folder)
     assert (code, fault["rank"]) == (5, 0), err
     assert "generation 99 has taken over" in err
+
+
+def crc32c(content: bytes) -> int:
+    """As in RFC 3720, bit by bit: for manifests only."""
+    value = 0xFFFFFFFF
+    for byte in content:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
+def write_manifest(folder: pathlib.Path, text: str):
+    (folder / "manifest.json").write_text(text)
+    (folder / "manifest.crc32c").write_text(f"{crc32c(text.encode()):08x}\n")
+
+
+@pytest.fixture
+def checkpoints(train, data, tmp_path) -> pathlib.Path:
+    """Steps 2 and 4 of one run."""
+    assert train(data, "--checkpoint-dir", "c", "--checkpoint-every", 2).returncode == 0
+    return tmp_path / "c"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("slice", lambda m: m["files"][0]["slices"][1].update(data_offset=8), "other data than manifest.json"),
+        ("optimizer", lambda m: m.update(optimizer_step=10**18), "optimizer_step"),
+        ("no blocks", lambda m: m.pop("block_bytes"), "block_bytes"),
+        ("blocks", lambda m: m.update(block_bytes=0), "block_bytes"),
+        ("step", lambda m: m.update(step=5), "step 5"),
+    ],
+)
+def test_a_changed_manifest_with_right_checksums_is_refused_by_every_reader(
+    train, muster, data, checkpoints, name, change, said
+):
+    newest = checkpoints / "step-000000000004"
+    manifest = json.loads((newest / "manifest.json").read_text())
+    change(manifest)
+    write_manifest(newest, json.dumps(manifest))
+    for words in (("verify", newest), ("digest", newest), ("diff", newest, newest), ("export", newest, "x")):
+        done = muster("ckpt", *words)
+        assert done.code == 1, (words, done)
+        assert said in done.out + done.err and str(newest) in done.out + done.err, (words, done)
+    done = train(data, "--checkpoint-dir", "c", "--steps", 4)
+    assert done.returncode == 0, done.stderr
+    assert "resuming at step 2" in done.stdout and said in done.stderr
+
+
+@pytest.mark.parametrize("state", ["garbage", "", "loader/1 dataset=x"])
+def test_a_loader_state_that_is_none_is_damage_of_that_checkpoint(train, data, checkpoints, state):
+    for step, left in (("4", "resuming at step 2"), ("2", "")):
+        folder = checkpoints / f"step-{step:0>12}"
+        manifest = json.loads((folder / "manifest.json").read_text()) | {"loader_state": state}
+        write_manifest(folder, json.dumps(manifest))
+        done = train(data, "--checkpoint-dir", "c", "--steps", 3)
+        assert "step-000000000004/manifest.json: loader_state: " in done.stderr
+        assert left in done.stdout
+        assert done.returncode == (0 if left else 1)
+        shutil.rmtree(checkpoints / "step-000000000003", ignore_errors=True)
+
+
+def test_a_loader_state_of_another_step_is_refused(train, data, checkpoints):
+    folder = checkpoints / "step-000000000004"
+    text = (folder / "manifest.json").read_text()
+    write_manifest(folder, re.sub(r"samples=\d+", "samples=16", re.sub(r"epoch=\d+", "epoch=7", text)))
+    done = train(data, "--checkpoint-dir", "c", "--steps", 6)
+    refused(done, "step 4", "epoch=7")
+    assert done.returncode == 1
+
+
+def test_what_is_saved_after_a_renamed_checkpoint_is_found_again(train, data, checkpoints):
+    (checkpoints / "step-000000000004").rename(checkpoints / "step-000000000050")
+    for steps, start in ((6, "resuming at step 2"), (8, "resuming at step 6")):
+        done = train(data, "--checkpoint-dir", "c", "--checkpoint-every", 2, "--steps", steps)
+        assert done.returncode == 0 and start in done.stdout, (done.stdout, done.stderr)
+        assert "step-000000000050 is named for step 50, but" in done.stderr
+
+
+@pytest.mark.parametrize("steps", [2, 4])
+def test_a_run_that_is_finished_says_so(train, data, checkpoints, steps):
+    done = train(data, "--checkpoint-dir", "c", "--steps", steps)
+    assert done.returncode == 0
+    assert f"nothing left to train: the newest checkpoint is of step 4, --steps is {steps}" in done.stdout
+    assert "resuming" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "steps",
+        "batch",
+        "channels",
+        "seed",
+        "decode-threads",
+        "log-every",
+        "eval-every",
+        "checkpoint-every",
+        "keep",
+        "patch",
+        "width",
+        "blocks",
+        "heads",
+        "mlp-ratio",
+        "crop-padding",
+    ],
+)
+def test_a_whole_number_is_not_wrapped_or_cut(train, data, flag):
+    for value in ("-1", "99999999999999999999", "1.5", "1e3", "0x10", ""):
+        done = train(data, f"--{flag}={value}")
+        assert done.returncode == 2, (value, done.stdout, done.stderr)
+        assert f"--{flag}" in done.stderr, (value, done.stderr)
+
+
+def test_export_needs_a_name(muster, checkpoints):
+    done = muster("ckpt", "export", "c", "")
+    assert done.code == 2 and "names no file" in done.err and "safetensors" in done.err
+
+
+def two_ranks(muster, data, name, *words):
+    flags = small_but("--data", data, "--checkpoint-dir", "c", *words)
+    return muster("run", "-n", 2, "--run-dir", name, "--", "muster-train", "vit", *flags)
+
+
+def test_two_ranks_pass_over_a_damaged_newest_checkpoint(muster, data, checkpoints, tmp_path):
+    victim = checkpoints / "step-000000000004/rank-00000-of-00001.safetensors"
+    victim.write_bytes(victim.read_bytes()[:-1] + b"\xff\xff")
+    done = two_ranks(muster, data, "r", "--steps", 6)
+    assert done.code == 0, done.err
+    assert "resuming at step 2" in done.out
+    assert victim.name in done.err and "passed over" in done.err
+    assert json.loads((tmp_path / "r/result.json").read_text())["restarts"] == 0
+
+
+def test_two_ranks_with_nothing_intact_fail_and_say_what_is_damaged(muster, data, checkpoints, tmp_path):
+    for folder in checkpoints.glob("step-*"):
+        (folder / "manifest.json").write_text("{}")
+    done = two_ranks(muster, data, "r", "--steps", 6)
+    assert done.code == 1, done.err
+    assert "none of the 2 checkpoints in" in done.err and "step-000000000004/manifest.json" in done.err
+    assert "ckpt verify" in done.err
+
+
+def test_two_ranks_refuse_a_foreign_model_and_name_the_difference(muster, data, checkpoints, tmp_path):
+    done = two_ranks(muster, data, "r", "--steps", 6, "--width", 32)
+    assert done.code == 1, done.err
+    assert "shape" in done.err and "in the checkpoint and" in done.err
+    assert (checkpoints / "step-000000000004/manifest.json").exists()

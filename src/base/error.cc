@@ -30,6 +30,7 @@ constexpr std::array<CodeTraits, 13> kTraits{{
 struct ErrnoMeaning {
   int value;
   Code code;
+  std::string_view hint = {};  ///< where every user's next step is the same
 };
 // Everything else is a Precondition.
 constexpr ErrnoMeaning kErrnos[] = {
@@ -38,15 +39,16 @@ constexpr ErrnoMeaning kErrnos[] = {
     {ESRCH, Code::kNotFound},
     {EEXIST, Code::kAlreadyExists},
     {ENOTEMPTY, Code::kAlreadyExists},
-    {EACCES, Code::kDenied},
-    {EPERM, Code::kDenied},
-    {EROFS, Code::kDenied},
-    {ENOSPC, Code::kExhausted},
-    {EDQUOT, Code::kExhausted},
+    {EACCES, Code::kDenied, "check the permissions of it and of the folders above it"},
+    {EPERM, Code::kDenied, "check the permissions of it and of the folders above it"},
+    {EROFS, Code::kDenied, "the file system is mounted read-only; choose another folder"},
+    {ENOSPC, Code::kExhausted, "free some room on that disk, then try again"},
+    {EDQUOT, Code::kExhausted,
+     "your quota on that disk is used up; free some room, then try again"},
     {ENOMEM, Code::kExhausted},
-    {EMFILE, Code::kExhausted},
+    {EMFILE, Code::kExhausted, "raise the limit of open files: ulimit -n"},
     {ENFILE, Code::kExhausted},
-    {EFBIG, Code::kExhausted},
+    {EFBIG, Code::kExhausted, "raise the limit of file sizes: ulimit -f"},
     {EAGAIN, Code::kUnavailable},
     {ECONNREFUSED, Code::kUnavailable},
     {ECONNRESET, Code::kUnavailable},
@@ -68,11 +70,11 @@ constexpr ErrnoMeaning kErrnos[] = {
     {ENXIO, Code::kInvalid},
 };
 
-Code CodeOfErrno(int value) {
+ErrnoMeaning MeaningOf(int value) {
   for (const ErrnoMeaning& known : kErrnos) {
-    if (known.value == value) return known.code;
+    if (known.value == value) return known;
   }
-  return Code::kPrecondition;
+  return {value, Code::kPrecondition};
 }
 
 std::string LowerFirst(std::string text) {
@@ -105,8 +107,10 @@ Error Error::Hint(std::string_view hint) && {
 std::string Error::ToString() const { return hint_.empty() ? message_ : message_ + "; " + hint_; }
 
 Error ErrnoError(std::string_view what, int errno_value) {
-  return {CodeOfErrno(errno_value),
-          std::string(what) + ": " + LowerFirst(std::generic_category().message(errno_value))};
+  const ErrnoMeaning meaning = MeaningOf(errno_value);
+  return {meaning.code,
+          std::string(what) + ": " + LowerFirst(std::generic_category().message(errno_value)),
+          std::string(meaning.hint)};
 }
 
 void CheckFailed(const char* file, int line, const char* expression) {

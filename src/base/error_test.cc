@@ -27,6 +27,13 @@ TEST(Error, OfASystemCallSaysWhatTheCallerCanDo) {
   EXPECT_EQ(ErrnoError("", 123456).code(), Code::kPrecondition);
 }
 
+TEST(Error, OfASystemCallNamesTheNextStepWhereItIsAlwaysTheSame) {
+  for (const int value : {EACCES, EPERM, EROFS, ENOSPC, EDQUOT, EMFILE, EFBIG}) {
+    EXPECT_FALSE(ErrnoError("open /x", value).hint().empty()) << value;
+  }
+  EXPECT_TRUE(ErrnoError("open /x", ENOENT).hint().empty());
+}
+
 TEST(CodeTraits, NameEachCodeAndFollowTheContractOfTheCommandLine) {
   std::set<std::string_view> names;
   for (int i = 0; i <= static_cast<int>(Code::kBug); ++i) {

@@ -173,8 +173,12 @@ Syntax SyntaxOf(std::string_view text, std::string_view file) {
 }  // namespace
 
 Result<ParsedJob> ParseJob(std::string_view text, std::string_view file) {
-  const Value document = MUSTER_TRY(
-      ReadDocument(text, SyntaxOf(text, file), file, DocumentLimits{.bytes = kMaxJobBytes}));
+  auto read = ReadDocument(text, SyntaxOf(text, file), file, DocumentLimits{.bytes = kMaxJobBytes});
+  if (!read) {
+    return std::move(read.error())
+        .Hint("repair that place; docs/reference/job-file.md has a job file to start from");
+  }
+  const Value document = *std::move(read);
   if (document.kind == Value::Kind::kNull) {
     return Error(Code::kInvalid, fmt::format("{}: the file is empty", file),
                  "docs/reference/job-file.md has a job file to start from");
@@ -186,9 +190,11 @@ Result<ParsedJob> ParseJob(std::string_view text, std::string_view file) {
 }
 
 Result<ParsedJob> ReadJob(FileSystem& files, const std::string& path) {
-  const std::string text =
-      MUSTER_TRY(Within("read the job file", files.ReadAll(path, kMaxJobBytes)));
-  return ParseJob(text, path);
+  auto text = Within("read the job file", files.ReadAll(path, kMaxJobBytes));
+  if (text) return ParseJob(*text, path);
+  return std::move(text.error())
+      .Hint(fmt::format("a job file is a regular file of at most {}; look at the name",
+                        FormatBytes(kMaxJobBytes)));
 }
 
 }  // namespace muster::spec

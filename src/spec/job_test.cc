@@ -279,6 +279,17 @@ Job RandomJob(Rng& rng) {
   return job;
 }
 
+TEST(ParseJob, NamesANextStepWhateverIsWrongWithTheText) {
+  const std::string large(static_cast<std::size_t>(kMaxJobBytes.count) + 1, '#');
+  for (const std::string& text : {std::string("a: [1"), std::string("a: b: c"), std::string("{"),
+                                  std::string("a: 1\n---\nb: 2\n"), std::string("\xff"), large}) {
+    const auto job = ParseJob(text, "job.yaml");
+    ASSERT_FALSE(job);
+    EXPECT_THAT(job.error().hint(), HasSubstr("docs/reference/job-file.md"));
+  }
+  EXPECT_THAT(ReadJob(PosixFiles(), "/").error().hint(), HasSubstr("256 KiB"));
+}
+
 TEST(ParseJob, ReadsBackEveryJobThatItPrints) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Rng rng(seed);

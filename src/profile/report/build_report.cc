@@ -193,6 +193,17 @@ void AddResult(const RunResult& result, RunReport& report) {
   }
 }
 
+/// A restart has a fault. One without a record was not measured, and must not be passed over.
+void AddUnknownFaults(const RunRecords& run, RunReport& report) {
+  report.faults_known = !run.events.empty();
+  if (report.faults.size() >= kMostFaults || report.restarts <= report.faults.size()) return;
+  report.faults_known = false;
+  report.notes.push_back(fmt::format(
+      "the run was restarted {}, events.jsonl tells of {}: what else struck is not known, and the "
+      "time lost to it is not counted",
+      Plural(report.restarts, "time"), Plural(report.faults.size(), "fault")));
+}
+
 }  // namespace
 
 std::string_view NameOf(RunState state) {
@@ -228,6 +239,7 @@ RunReport BuildReport(RunRecords records) {
   report.restarts = report.generations.empty() ? 0 : report.generations.size() - 1;
   AddSteps(records, report);
   if (records.result) AddResult(*records.result, report);
+  AddUnknownFaults(records, report);
   report.evals = std::move(records.evals);
   report.tails = std::move(records.tails);
   report.job_yaml = std::move(records.job_yaml);

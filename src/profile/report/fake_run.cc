@@ -69,7 +69,7 @@ class FakeRun {
     std::ofstream(folder_ + "/job.yaml") << fmt::format(
         "apiVersion: muster/v1\nkind: Job\nmetadata:\n  name: vit-fashion\nspec:\n  ranksPerNode: "
         "{}\n"
-        "  command: [muster-train, vit, --data, $MUSTER_DATA_0]\n  checkpoint:\n    dir: "
+        "  command: [muster-train, vit, --data, /data/fashion]\n  checkpoint:\n    dir: "
         "checkpoints\n"
         "    every: {}\n  restart:\n    processRestarts: 3\n",
         options_.ranks, options_.checkpoint_every);

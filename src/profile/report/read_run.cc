@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "profile/report/text.h"
+#include "spec/job.h"
 
 namespace muster::profile {
 namespace {
@@ -51,6 +52,22 @@ void ReadLines(const RunFiles& files, const std::string& path, const ReadLimits&
   }
 }
 
+/// Their order is that of what they tell; a file that was merged or edited may have lost it.
+/// Records of one time keep theirs.
+template <typename Row>
+void Order(std::vector<Row>& rows, std::int64_t Row::* time, const std::string& path,
+           Notes& notes) {
+  if (std::ranges::is_sorted(rows, {}, time)) return;
+  std::vector<std::pair<std::int64_t, std::size_t>> order;
+  for (const Row& row : rows) order.emplace_back(row.*time, order.size());
+  std::ranges::sort(order);
+  std::vector<Row> sorted;
+  sorted.reserve(rows.size());
+  for (const auto& [at, index] : order) sorted.push_back(std::move(rows[index]));
+  rows = std::move(sorted);
+  notes.push_back(path + " is not in the order of its times; it was sorted by them");
+}
+
 void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run) {
   std::size_t left = limits.steps;
   std::vector<std::uint32_t> silent;
@@ -59,6 +76,7 @@ void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run)
     auto& rows = run.steps[rank];
     ReadLines<StepRow>(files, fmt::format("steps/rank-{}.jsonl", rank), limits, left, ReadStep,
                        rows, run.notes);
+    Order(rows, &StepRow::begin_ns, fmt::format("steps/rank-{}.jsonl", rank), run.notes);
     left -= rows.size();
     if (rows.empty()) silent.push_back(rank);
   }
@@ -70,6 +88,45 @@ void ReadSteps(const RunFiles& files, const ReadLimits& limits, RunRecords& run)
         fmt::format("{} of {} ranks recorded no finished step, the first is rank {}", silent.size(),
                     run.facts.ranks, silent.front()));
   }
+}
+
+/// Whether every fault can be among the events: without them, "no faults" would be a guess.
+void CheckEvents(RunRecords& run) {
+  if (run.events.empty()) {
+    run.notes.emplace_back(
+        "events.jsonl is missing or empty: which workers ran and what struck them is not known");
+    return;
+  }
+  const bool ended = std::ranges::any_of(
+      run.events, [](const EventRecord& event) { return event.event == "run_ended"; });
+  if (run.result && !ended) {
+    run.notes.emplace_back("events.jsonl ends before the run did: faults may be missing");
+  }
+}
+
+/// The job as it ran, for the page; one that was cut tells less than it seems to.
+void ReadJobFile(const RunFiles& files, RunRecords& run) {
+  auto job = files.ReadWhole("job.yaml", kSmallFile);
+  if (!job) {
+    run.notes.push_back("job.yaml: " + job.error().message());
+    return;
+  }
+  if (const auto parsed = spec::ParseJob(*job, "job.yaml"); !parsed) {
+    run.notes.push_back("job.yaml is not whole, or not of this version: " +
+                        CutText(parsed.error().message(), 200));
+  }
+  run.job_yaml = std::move(*job);
+}
+
+void ReadResult(const RunFiles& files, RunRecords& run) {
+  const auto text = files.ReadWhole("result.json", kSmallFile);
+  if (!text) {
+    // A run that goes on has none yet.
+    if (text.error().code() != Code::kNotFound) run.notes.push_back(text.error().message());
+    return;
+  }
+  run.result = ReadRunResult(*text);
+  if (!run.result) run.notes.emplace_back("result.json is not a muster-result/1 document");
 }
 
 /// The records of the faults that the events tell of. A run that broke off may lack the last one.
@@ -124,28 +181,24 @@ void ReadTails(const RunFiles& files, RunRecords& run) {
 
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits) {
   RunRecords run;
+  constexpr std::string_view kHint = "this is not the folder of a run; 'muster run' names its own";
   const auto facts = files.ReadWhole("run.json", kSmallFile);
-  if (!facts) {
-    return Error(facts.error()).Hint("this is not the folder of a run; 'muster run' names its own");
-  }
-  run.facts = MUSTER_TRY(ReadRunFacts(*facts));
+  if (!facts) return Error(facts.error()).Hint(kHint);
+  auto read = ReadRunFacts(*facts);
+  if (!read) return std::move(read.error()).Hint(kHint);
+  run.facts = *std::move(read);
   // The lock before the result: a run that ends in between is then seen as ended, not as lost.
   run.lock_held = files.LockHeld();
   ReadLines<EventRecord>(files, "events.jsonl", limits, limits.events, ReadEvent, run.events,
                          run.notes);
+  Order(run.events, &EventRecord::t_ns, "events.jsonl", run.notes);
   ReadSteps(files, limits, run);
   ReadLines<EvalRow>(files, "eval.jsonl", limits, limits.evals, ReadEval, run.evals, run.notes);
   ReadFaultNotes(files, run);
   ReadTails(files, run);
-  if (auto job = files.ReadWhole("job.yaml", kSmallFile)) {
-    run.job_yaml = std::move(*job);
-  } else {
-    run.notes.push_back("job.yaml: " + job.error().message());
-  }
-  if (const auto text = files.ReadWhole("result.json", kSmallFile)) {
-    run.result = ReadRunResult(*text);
-    if (!run.result) run.notes.emplace_back("result.json is not a muster-result/1 document");
-  }
+  ReadJobFile(files, run);
+  ReadResult(files, run);
+  CheckEvents(run);
   return run;
 }
 

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -108,6 +110,93 @@ TEST(Verdict, SaysInWordsWhatHappened) {
             "FAILED after 341 steps — rank 1 ended with SIGKILL (exit code 137)");
   EXPECT_EQ(Verdict(ReportOf({.steps = 20, .fault_step = 0, .result = false})),
             "UNFINISHED — muster run ended without a word after 20 steps");
+}
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void WriteLines(const std::string& path, const std::vector<std::string>& lines) {
+  std::ofstream file(path);
+  for (const std::string& line : lines) file << line << "\n";
+}
+
+std::vector<std::string> LinesOf(const std::string& path) {
+  std::ifstream file(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+TEST(Verdict, ClaimsNoFaultlessRunWhoseEventsAreLostOrCut) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  const std::string events = scratch.path() + "/events.jsonl";
+  std::vector<std::string> lines = LinesOf(events);
+  std::erase_if(lines, [](const auto& l) { return l.find("\"fault\"") != std::string::npos; });
+  WriteLines(events, lines);
+  RunReport cut = ReportOf(scratch);
+  EXPECT_THAT(cut.notes, Contains(HasSubstr("restarted 1 time, events.jsonl tells of 0 faults")));
+  EXPECT_THAT(Verdict(cut), HasSubstr("1 restart for reasons that are not recorded"));
+  std::filesystem::remove(events);
+  RunReport lost = ReportOf(scratch);
+  EXPECT_THAT(lost.notes, Contains(HasSubstr("events.jsonl is missing or empty")));
+  EXPECT_THAT(Verdict(lost), testing::Not(HasSubstr("no faults")));
+}
+
+TEST(Verdict, ClaimsNoFaultlessRunWithoutEventsEvenWhenNothingWasRestarted) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});
+  WriteLines(scratch.path() + "/events.jsonl", {});
+  const RunReport report = ReportOf(scratch);
+  EXPECT_THAT(report.notes, Contains(HasSubstr("events.jsonl is missing or empty")));
+  EXPECT_EQ(Verdict(report).find("no faults"), std::string::npos) << Verdict(report);
+}
+
+TEST(BuildReport, SaysThatTheEventsEndBeforeTheRun) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});
+  std::vector<std::string> lines = LinesOf(scratch.path() + "/events.jsonl");
+  lines.pop_back();
+  WriteLines(scratch.path() + "/events.jsonl", lines);
+  EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("ends before the run did")));
+}
+
+TEST(BuildReport, SortsRecordsThatLostTheirOrderAndSaysSo) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  const RunReport whole = ReportOf(scratch);
+  for (const char* file : {"/steps/rank-0.jsonl", "/steps/rank-1.jsonl", "/events.jsonl"}) {
+    std::vector<std::string> lines = LinesOf(scratch.path() + file);
+    std::ranges::reverse(lines);
+    WriteLines(scratch.path() + file, lines);
+    EXPECT_THAT(ReportOf(scratch).notes,
+                Contains(std::string(file).substr(1) + " is not in the order of its times; it was "
+                                                       "sorted by them"));
+  }
+  const RunReport report = ReportOf(scratch);
+  EXPECT_EQ(report.goodput, whole.goodput);
+  EXPECT_EQ(report.faults.size(), whole.faults.size());
+}
+
+TEST(BuildReport, NotesAJobFileOrAResultThatIsNone) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});
+  const std::string job = scratch.path() + "/job.yaml";
+  const std::string whole = ReadText(job);
+  for (const std::string& bad : {std::string(), std::string("junk"), whole.substr(0, 60)}) {
+    std::ofstream(job) << bad;
+    EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("job.yaml is not whole"))) << bad;
+  }
+  std::ofstream(job) << whole;
+  std::filesystem::remove(scratch.path() + "/result.json");
+  EXPECT_THAT(ReportOf(scratch).notes, IsEmpty());
+  std::filesystem::create_directory(scratch.path() + "/result.json");
+  EXPECT_THAT(ReportOf(scratch).notes, Contains("result.json is not a regular file"));
+  std::filesystem::remove(scratch.path() + "/result.json");
+  ASSERT_EQ(::mkfifo((scratch.path() + "/result.json").c_str(), 0600), 0);
+  EXPECT_THAT(ReportOf(scratch).notes, Contains("result.json is not a regular file"));
 }
 
 TEST(BuildReport, LeavesAFaultOpenThatNobodySurvived) {

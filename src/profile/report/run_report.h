@@ -126,7 +126,8 @@ struct RunReport {
   std::vector<GenerationSpan> generations;
   std::vector<WorkerSpan> workers;
   std::vector<FaultReport> faults;
-  LostSeconds lost;  ///< of all faults
+  bool faults_known = true;  ///< false: the records lack events, or some of the restarts' faults
+  LostSeconds lost;          ///< of all faults
   std::vector<CheckpointMark> checkpoints;
   std::vector<EvalRow> evals;
   std::vector<LossPoint> losses;

@@ -16,7 +16,10 @@ std::string FaultsInWords(const RunReport& report) {
     ++survived;
     longest = std::max(longest, *fault.stepping - fault.died);
   }
-  if (survived == 0) return report.faults.empty() ? ", no faults" : "";
+  if (survived == 0 && report.faults.empty() && report.restarts > 0) {
+    return ", " + Plural(report.restarts, "restart") + " for reasons that are not recorded";
+  }
+  if (survived == 0) return report.faults.empty() && report.faults_known ? ", no faults" : "";
   if (survived == 1) return fmt::format(", one fault survived in {}", FormatSeconds(longest));
   return fmt::format(", {} faults survived, the longest in {}", FormatCount(survived),
                      FormatSeconds(longest));

@@ -1,5 +1,7 @@
 #include "base/durable.h"
 
+#include <utility>
+
 #include "base/id.h"
 
 namespace muster {
@@ -21,18 +23,25 @@ Status SyncParents(FileSystem& files, const std::string& from, const std::string
   return files.SyncDirectory(ParentOf(from));
 }
 
+Replaced RemoveOld(FileSystem& files, const std::string& old) {
+  const Status removed = files.RemoveAll(old);
+  if (removed) return {};
+  return {.left = old, .why = removed.error().message()};
+}
+
 /// The way round for file systems without an exchange.
-Status ReplaceInTwoSteps(FileSystem& files, const std::string& from, const std::string& to) {
+Result<Replaced> ReplaceInTwoSteps(FileSystem& files, const std::string& from,
+                                   const std::string& to) {
   const std::string aside = to + ".old";
   MUSTER_TRY(files.RemoveAll(aside));
   MUSTER_TRY(files.RenameNew(to, aside));
   if (Status placed = files.RenameNew(from, to); !placed) {
     // Back to how it was; the first error is the one to report.
     [[maybe_unused]] const Status restored = files.RenameNew(aside, to);
-    return placed;
+    return std::move(placed).error();
   }
   MUSTER_TRY(SyncParents(files, from, to));
-  return files.RemoveAll(aside);
+  return RemoveOld(files, aside);
 }
 
 }  // namespace
@@ -63,15 +72,18 @@ Status CommitRename(FileSystem& files, const std::string& from, const std::strin
   return SyncParents(files, from, to);
 }
 
-Status CommitReplace(FileSystem& files, const std::string& from, const std::string& to) {
-  if (!files.Exists(to)) return CommitRename(files, from, to);
+Result<Replaced> CommitReplace(FileSystem& files, const std::string& from, const std::string& to) {
+  if (!files.Exists(to)) {
+    MUSTER_TRY(CommitRename(files, from, to));
+    return Replaced{};
+  }
   const Status exchanged = files.Exchange(from, to);
   if (!exchanged && exchanged.error().code() == Code::kPrecondition) {
     return ReplaceInTwoSteps(files, from, to);
   }
-  if (!exchanged) return exchanged;
+  if (!exchanged) return exchanged.error();
   MUSTER_TRY(SyncParents(files, from, to));
-  return files.RemoveAll(from);
+  return RemoveOld(files, from);
 }
 
 std::string ParentOf(const std::string& path) {

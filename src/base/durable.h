@@ -26,11 +26,18 @@ std::string TemporaryBeside(const std::string& path);
 /// when `to` is there. Its content must have been synced.
 Status CommitRename(FileSystem& files, const std::string& from, const std::string& to);
 
+/// What stood there before and could not be removed; `left` is empty when nothing is left.
+struct Replaced {
+  std::string left;
+  std::string why;
+};
+
 /// Puts the finished file or folder `from` in the place of `to`, which may exist or not, makes that
-/// durable and removes what stood there. At every instant `to` is the old or the new one, whole.
-/// Where the file system cannot exchange names, `to` is missing between two renames; a crash just
-/// there leaves the new one as `from` and the old one as `to`.old.
-Status CommitReplace(FileSystem& files, const std::string& from, const std::string& to);
+/// durable and removes what stood there. Where only the removing fails, `to` is the new one all the
+/// same: that is success, and the answer names what is left. At every instant `to` is the old or
+/// the new one, whole. Where the file system cannot exchange names, `to` is missing between two
+/// renames; a crash just there leaves the new one as `from` and the old one as `to`.old.
+Result<Replaced> CommitReplace(FileSystem& files, const std::string& from, const std::string& to);
 
 /// "a/b/c" → "a/b", "c" → ".", "/c" → "/".
 std::string ParentOf(const std::string& path);

@@ -145,7 +145,11 @@ TEST(CommitRename, ShowsTheWholeFolderUnderItsNewNameOrTheOldOne) {
 
 TEST(CommitReplace, KeepsTheOldOrTheNewFolderInPlaceAtEveryInstant) {
   AtEveryOperation(
-      PutTwoFolders, [](FileSystem& files) { return CommitReplace(files, "d/new", "d/out"); },
+      PutTwoFolders,
+      [](FileSystem& files) -> Status {
+        MUSTER_TRY(CommitReplace(files, "d/new", "d/out"));
+        return Ok();
+      },
       [](FileSystem& files, const Status& result) {
         const std::string content = Read(files, "d/out/file");
         if (result) {
@@ -154,6 +158,23 @@ TEST(CommitReplace, KeepsTheOldOrTheNewFolderInPlaceAtEveryInstant) {
           EXPECT_THAT(content, testing::AnyOf("d/out", "d/new"));
         }
       });
+}
+
+TEST(CommitReplace, IsDoneWhenOnlyTheOldOneCannotBeRemoved) {
+  for (const Fault fault : {Fault::kNoSpace, Fault::kIoError}) {
+    MemoryFiles disk;
+    PutTwoFolders(disk);
+    FaultFiles counted(disk, {});
+    ASSERT_TRUE(CommitReplace(counted, "d/new", "d/out"));
+    MemoryFiles again;
+    PutTwoFolders(again);
+    FaultFiles files(again, {.at = counted.operations() - 1, .fault = fault});
+    const auto replaced = CommitReplace(files, "d/new", "d/out");
+    ASSERT_TRUE(replaced);
+    EXPECT_EQ(replaced->left, "d/new");
+    EXPECT_FALSE(replaced->why.empty());
+    EXPECT_EQ(Read(again, "d/out/file"), "d/new");
+  }
 }
 
 TEST(CommitReplace, NeedsNothingToReplace) {

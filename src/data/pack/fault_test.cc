@@ -2,6 +2,7 @@
 // replaces a dataset: what was there stays there, whole, until the new one is.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <functional>
 
 #include "base/fault_files.h"
@@ -101,7 +102,10 @@ class Meddled final : public FileSystem {
   Status SyncDirectory(const std::string& path) override {
     return PosixFiles().SyncDirectory(path);
   }
-  Status RemoveAll(const std::string& path) override { return PosixFiles().RemoveAll(path); }
+  Status RemoveAll(const std::string& path) override {
+    if (may_remove || !path.ends_with(".muster-part")) return PosixFiles().RemoveAll(path);
+    return ErrnoError("remove " + path, EACCES);
+  }
   Result<std::vector<std::string>> List(const std::string& path) override {
     return PosixFiles().List(path);
   }
@@ -109,7 +113,34 @@ class Meddled final : public FileSystem {
 
   std::function<void(const std::string&)> after_making;
   std::function<void()> after_exchange;
+  bool may_remove = true;
 };
+
+TEST(OutputFolder, IsDoneWhenOnlyTheOldSetCannotBeRemoved) {
+  for (const bool durable : {true, false}) {
+    const TempFolder folder;
+    PackSample(folder, kOldRows);
+    WriteFile(folder / "new/train-images-idx3-ubyte", IdxImages(kNewRows));
+    WriteFile(folder / "new/train-labels-idx1-ubyte", IdxLabels(kNewRows));
+    Meddled files;
+    files.may_remove = false;
+    const PackOptions options{.replace = true, .durable = durable};
+    auto input = OpenInput(folder / "new", {});
+    const auto packed = Pack(files, *input, folder / "set", options);
+    ASSERT_TRUE(packed) << packed.error().ToString();
+    const std::string left = folder / ".set.muster-part";
+    EXPECT_NE(packed->left_behind.find(left), std::string::npos) << packed->left_behind;
+    EXPECT_EQ((*Dataset::Open(folder / "set"))->rows(), kNewRows);
+    auto again = OpenInput(folder / "new", {});
+    const auto stuck = Pack(files, *again, folder / "set", options);
+    ASSERT_FALSE(stuck);
+    EXPECT_NE(stuck.error().message().find(left), std::string::npos) << stuck.error().ToString();
+    EXPECT_NE(stuck.error().hint().find("remove it yourself"), std::string::npos);
+    auto later = OpenInput(folder / "new", {});
+    EXPECT_TRUE(Pack(PosixFiles(), *later, folder / "set", options));
+    EXPECT_FALSE(PosixFiles().Exists(left));
+  }
+}
 
 TEST(OutputFolder, LeavesAloneWhatAnotherPackMadeOfItsFolder) {
   const TempFolder folder;

@@ -91,11 +91,7 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
       new OutputFolder(files, MUSTER_TRY(PlaceOf(place)), options));
   MUSTER_TRY(folder->CheckPlace());
   MUSTER_TRY(MakeParents(files, folder->place_));
-  if (files.Exists(folder->building_)) {
-    // Left by a process that was killed, unless somebody still holds it.
-    const Fd lock = MUSTER_TRY(Lock(folder->building_));
-    MUSTER_TRY(files.RemoveAll(folder->building_));
-  }
+  if (files.Exists(folder->building_)) MUSTER_TRY(folder->ClearLeftover());
   MUSTER_TRY(files.MakeDirectory(folder->building_, 0755));
   // Between the two calls another pack may take the new folder for one that was left behind. It is
   // ours to remove only when what we locked still has the name.
@@ -105,7 +101,28 @@ Result<std::unique_ptr<OutputFolder>> OutputFolder::Begin(FileSystem& files,
   return folder;
 }
 
-Status OutputFolder::Commit() {
+/// Left by a process that was killed, or by one that might not remove an old set, unless somebody
+/// still holds it.
+Status OutputFolder::ClearLeftover() {
+  constexpr std::string_view kHint =
+      "move it away or remove it yourself, or choose another output folder; nothing was changed";
+  struct stat info{};
+  if (::lstat(building_.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+    return Error(Code::kPrecondition,
+                 building_ + " is in the way: a pack builds there, and it is not a folder",
+                 std::string(kHint));
+  }
+  const Fd lock = MUSTER_TRY(Lock(building_));
+  MUSTER_TRY(CheckLeftover(files_, building_));
+  const Status removed = files_.RemoveAll(building_);
+  if (removed) return Ok();
+  return Error(removed.error().code(),
+               fmt::format("{}, which an earlier pack left, cannot be removed: {}", building_,
+                           removed.error().message()),
+               std::string(kHint));
+}
+
+Result<std::string> OutputFolder::Commit() {
   MUSTER_TRY(CheckPlace());
   // After an exchange the old set has the hidden name. Locked, no other pack takes it for one that
   // was left behind and builds at that name while we still remove it.
@@ -114,21 +131,28 @@ Status OutputFolder::Commit() {
     if (!old && old.error().code() == Code::kConflict) return std::move(old.error());
     if (old) old_lock_ = *std::move(old);
   }
-  if (!options_.durable) return Swap();
-  MUSTER_TRY(files_.SyncDirectory(building_));
-  MUSTER_TRY(options_.replace ? CommitReplace(files_, building_, place_)
-                              : CommitRename(files_, building_, place_));
+  const Replaced replaced = MUSTER_TRY(Swap());
   owned_ = false;
-  return Ok();
+  if (replaced.left.empty()) return std::string();
+  return fmt::format(
+      "{} is the new dataset; the old one could not be removed and stays as {} until you remove "
+      "it: {}",
+      place_, replaced.left, replaced.why);
 }
 
-/// The commit without waiting for the disk. After an exchange the old folder has the hidden name
-/// and goes with this object.
-Status OutputFolder::Swap() {
-  if (files_.Exists(place_)) return files_.Exchange(building_, place_);
-  MUSTER_TRY(files_.RenameNew(building_, place_));
-  owned_ = false;
-  return Ok();
+Result<Replaced> OutputFolder::Swap() {
+  if (options_.durable) MUSTER_TRY(files_.SyncDirectory(building_));
+  if (options_.durable && options_.replace) return CommitReplace(files_, building_, place_);
+  if (options_.durable) {
+    MUSTER_TRY(CommitRename(files_, building_, place_));
+  } else if (!files_.Exists(place_)) {
+    MUSTER_TRY(files_.RenameNew(building_, place_));
+  } else {
+    MUSTER_TRY(files_.Exchange(building_, place_));
+    const Status removed = files_.RemoveAll(building_);
+    if (!removed) return Replaced{.left = building_, .why = removed.error().message()};
+  }
+  return Replaced{};
 }
 
 }  // namespace muster::data

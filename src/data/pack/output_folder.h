@@ -2,12 +2,13 @@
 // A folder that appears whole or not at all. It is built under a hidden name beside its place
 // (".NAME.muster-part"), and Commit renames it, or exchanges it with what was there in one step.
 // Until then the old folder is untouched; a destroyed OutputFolder removes what was built, and what
-// a killed process left is removed by the next one. A flock on the hidden folder keeps two
-// processes apart. One thread.
+// a killed process left is removed by the next one, when it looks like the work of a pack. A flock
+// on the hidden folder keeps two processes apart. One thread.
 
 #include <memory>
 #include <string>
 
+#include "base/durable.h"
 #include "base/fd.h"
 #include "base/file_system.h"
 #include "base/result.h"
@@ -27,12 +28,15 @@ class OutputFolder {
 
   /// Where to build.
   const std::string& path() const { return building_; }
-  Status Commit();
+  /// What the user should know of the old dataset when it could not be removed; else empty. An
+  /// error leaves the place as it was.
+  Result<std::string> Commit();
 
  private:
   OutputFolder(FileSystem& files, std::string place, const Options& options);
   Status CheckPlace() const;
-  Status Swap();
+  Status ClearLeftover();
+  Result<Replaced> Swap();
 
   FileSystem& files_;
   std::string place_;

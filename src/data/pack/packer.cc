@@ -117,7 +117,7 @@ class PackRun {
     }
     if (dict) MUSTER_TRY(WriteDict(folder->path(), names));
     if (options_.stop.stop_requested()) return Stopped();
-    MUSTER_TRY(folder->Commit());
+    report_.left_behind = MUSTER_TRY(folder->Commit());
     report_.image_bytes = progress_.image_bytes;
     return std::move(report_);
   }

@@ -58,6 +58,7 @@ struct PackReport {
   std::uint64_t image_bytes = 0;
   std::uint64_t skipped = 0;
   std::vector<SkippedRow> first_skipped;  ///< at most 100
+  std::string left_behind;  ///< what of the old dataset could not be removed; empty: nothing
 };
 
 /// One split becomes a Dataset at `out`, several a DatasetDict. On any error `out` is what it was.

@@ -49,6 +49,34 @@ Result<std::vector<std::string>> StrangersIn(FileSystem& files, const std::strin
   return strangers;
 }
 
+/// What a pack that was killed leaves behind: shards and files of JSON under their final names or
+/// with an ending of their own, for one split or in a folder for each.
+bool IsOfLeftover(const std::string& name) {
+  return IsOfSplit(name) || name == kDict || name.ends_with(".part") || name.ends_with(".tmp");
+}
+
+Result<std::vector<std::string>> StrangersInLeftover(FileSystem& files, const std::string& folder) {
+  std::vector<std::string> strangers;
+  for (const std::string& name : MUSTER_TRY(files.List(folder))) {
+    if (IsOfLeftover(name)) continue;
+    const auto inside = files.List(folder + "/" + name);
+    if (!inside || !std::ranges::all_of(*inside, IsOfLeftover)) strangers.push_back(name);
+  }
+  return strangers;
+}
+
+Status Refuse(std::vector<std::string> strangers, std::string_view folder, std::string_view kept) {
+  if (strangers.empty()) return Ok();
+  const std::size_t more = strangers.size() - std::min(strangers.size(), kMostNamed);
+  strangers.resize(std::min(strangers.size(), kMostNamed));
+  return Error(Code::kPrecondition,
+               fmt::format("{} holds what is not a dataset's: {}{}; it is not {}, and nothing was "
+                           "changed",
+                           folder, fmt::join(strangers, ", "),
+                           more > 0 ? fmt::format(" and {} more", more) : "", kept),
+               "choose another folder, or move that away yourself");
+}
+
 /// True when `path` is `folder` or lies below it; both without links and dots.
 bool IsWithin(const std::filesystem::path& path, const std::filesystem::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first ==
@@ -58,17 +86,18 @@ bool IsWithin(const std::filesystem::path& path, const std::filesystem::path& fo
 }  // namespace
 
 Status CheckReplaceable(FileSystem& files, const std::string& folder) {
-  std::vector<std::string> strangers = MUSTER_TRY(StrangersIn(files, folder));
-  if (strangers.empty()) return Ok();
-  const std::size_t more = strangers.size() - std::min(strangers.size(), kMostNamed);
-  strangers.resize(std::min(strangers.size(), kMostNamed));
-  return Error(
-      Code::kPrecondition,
-      fmt::format("{} holds what is not a dataset's: {}{}; it is not replaced, and nothing "
-                  "was changed",
-                  folder, fmt::join(strangers, ", "),
-                  more > 0 ? fmt::format(" and {} more", more) : ""),
-      "choose another folder, or move that away yourself");
+  auto strangers = StrangersIn(files, folder);
+  if (!strangers && strangers.error().code() == Code::kNotFound && files.Exists(folder)) {
+    return Error(Code::kPrecondition,
+                 folder + " is not a folder; it is not replaced, and nothing was changed",
+                 "choose another name, or move it away yourself");
+  }
+  if (!strangers) return std::move(strangers).error();
+  return Refuse(*std::move(strangers), folder, "replaced");
+}
+
+Status CheckLeftover(FileSystem& files, const std::string& folder) {
+  return Refuse(MUSTER_TRY(StrangersInLeftover(files, folder)), folder, "removed");
 }
 
 Status CheckApart(const std::string& input, const std::string& output) {

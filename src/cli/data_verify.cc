@@ -33,10 +33,17 @@ Json ReportJson(const VerifyReport& report) {
     if (damage.row >= 0) item["row"] = damage.row;
     damages.push_back(item);
   }
-  return {{"split", report.split},   {"id", report.id.Hex()},   {"checksums", report.has_checksums},
-          {"opened", report.opened}, {"shards", report.shards}, {"batches", report.batches},
-          {"rows", report.rows},     {"bytes", report.bytes},   {"damages", report.damages},
-          {"first_damages", damages}};
+  Json json = {
+      {"split", report.split},     {"id", report.id.Hex()},   {"checksums", report.has_checksums},
+      {"opened", report.opened},   {"shards", report.shards}, {"batches", report.batches},
+      {"rows", report.rows},       {"bytes", report.bytes},   {"unlabelled", report.unlabelled},
+      {"damages", report.damages}, {"first_damages", damages}};
+  if (report.unread) {
+    json["error"] = {{"code", TraitsOf(report.unread->code()).name},
+                     {"message", report.unread->message()},
+                     {"hint", report.unread->hint()}};
+  }
+  return json;
 }
 
 std::string_view Scope(const VerifyReport& report) {
@@ -44,12 +51,21 @@ std::string_view Scope(const VerifyReport& report) {
   return report.has_checksums ? "all checksums" : "structure only, the set has no checksums";
 }
 
+std::string Outcome(const VerifyReport& report) {
+  if (report.damages > 0) return fmt::format("{} DAMAGED", report.damages);
+  return report.unread ? "NOT CHECKED" : "ok";
+}
+
 std::string ReportText(const VerifyReport& report) {
-  std::string text = fmt::format(
-      "{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
-      report.split.empty() ? "-" : PlainLine(report.split), report.rows, report.shards,
-      report.batches, FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report),
-      report.damages == 0 ? "ok" : fmt::format("{} DAMAGED", report.damages));
+  std::string text =
+      fmt::format("{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
+                  report.split.empty() ? "-" : PlainLine(report.split), report.rows, report.shards,
+                  report.batches, FormatBytes({static_cast<std::int64_t>(report.bytes)}),
+                  Scope(report), Outcome(report));
+  if (report.unlabelled > 0) {
+    text += fmt::format("  {} {} without a label\n", report.unlabelled,
+                        report.unlabelled == 1 ? "row is" : "rows are");
+  }
   for (const Damage& damage : report.first) text += "  " + PlainLine(damage.ToString()) + "\n";
   if (report.damages > report.first.size()) {
     text += fmt::format("  … and {} more\n", report.damages - report.first.size());
@@ -81,20 +97,23 @@ Result<int> Verify(const Arguments& arguments, bool json) {
   const auto places = MUSTER_TRY(Places(arguments));
   const std::vector<VerifyReport> reports = MUSTER_TRY(VerifyWithProgress(places));
   std::uint64_t damages = 0;
+  const Error* unread = nullptr;
   Json splits = Json::array();
   std::string text;
   for (const VerifyReport& report : reports) {
     damages += report.damages;
+    if (unread == nullptr && report.unread) unread = &*report.unread;
     splits.push_back(ReportJson(report));
     text += ReportText(report);
   }
   const Json document = {{"dataset", arguments.folder},
-                         {"ok", damages == 0},
+                         {"ok", damages == 0 && unread == nullptr},
                          {"damages", damages},
                          {"splits", splits}};
   MUSTER_TRY(json ? Print(document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n")
                   : PrintText(text));
-  if (damages == 0) return 0;
+  if (unread != nullptr) PrintError(*unread, false);  // stdout has its document already
+  if (damages == 0) return unread == nullptr ? 0 : TraitsOf(unread->code()).exit_code;
   Note(fmt::format("muster: {} is damaged in {} {}; nothing was changed\n", arguments.folder,
                    damages, damages == 1 ? "place" : "places"));
   Note("  pack it again with --replace, or copy the named files again\n");

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "data/layout/manifest.h"
 
@@ -43,6 +45,13 @@ std::vector<std::string> TextsAt(const Json& object, const char* key) {
     if (item.is_string()) texts.push_back(item.get<std::string>());
   }
   return texts;
+}
+
+/// The first text that stands more than once.
+std::optional<std::string> Twice(std::vector<std::string> texts) {
+  std::ranges::sort(texts);
+  const auto found = std::ranges::adjacent_find(texts);
+  return found == texts.end() ? std::nullopt : std::optional(*found);
 }
 
 Features FromJson(const Json& features) {
@@ -137,6 +146,10 @@ Result<State> ParseState(std::string_view text) {
     }
     state.files.push_back(name);
   }
+  if (const auto twice = Twice(state.files)) {
+    return Error(Code::kDataLoss, fmt::format("state.json lists the file '{}' twice", *twice),
+                 "its rows would count double; copy or pack the set again");
+  }
   return state;
 }
 
@@ -148,6 +161,11 @@ Result<std::vector<std::string>> ParseDatasetDict(std::string_view text) {
     if (!IsPlainName(split)) {
       return Error(Code::kInvalid, fmt::format("dataset_dict.json names the split '{}'", split));
     }
+  }
+  if (const auto twice = Twice(splits)) {
+    return Error(Code::kDataLoss,
+                 fmt::format("dataset_dict.json lists the split '{}' twice", *twice),
+                 "name each split once, or copy or pack the set again");
   }
   return splits;
 }

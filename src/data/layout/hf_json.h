@@ -17,6 +17,7 @@ struct Features {
   std::string image;  ///< struct<bytes, path>
   std::string label;  ///< ClassLabel or an integer column called "label"
   std::vector<std::string> label_names;
+  bool operator==(const Features&) const = default;
 };
 
 /// The value of the schema metadata key "huggingface" for our three columns image, label, source.

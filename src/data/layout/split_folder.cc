@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <cerrno>
 #include <optional>
 
 #include "base/file_system.h"
@@ -18,6 +19,23 @@ constexpr Bytes kMaxManifest = 2_GiB;
 
 Result<std::string> ReadText(const std::string& path) {
   return PosixFiles().ReadAll(path, kMaxJson);
+}
+
+/// Whether a file or link has this name; who may not look does not learn that it is absent.
+Result<bool> IsThere(const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoError("open " + path, errno);
+}
+
+/// A folder of ours that lost its manifest must not pass for a set that never had checksums.
+Result<bool> HasManifest(const std::string& folder) {
+  const std::string ours = folder + "/_muster";
+  if (MUSTER_TRY(IsThere(ours + "/manifest"))) return true;
+  if (!MUSTER_TRY(IsThere(ours))) return false;
+  return Error(Code::kDataLoss, ours + " has no manifest, so no checksum can be checked",
+               "copy or pack the set again, or delete _muster to read it without checksums");
 }
 
 /// A message that a user can act on when there is no state.json.
@@ -77,11 +95,13 @@ struct SplitFolder::Lazy {
 SplitFolder::~SplitFolder() = default;
 
 Result<std::vector<SplitPlace>> FindSplits(const std::string& path) {
-  FileSystem& files = PosixFiles();
-  if (!files.Exists(path)) return Error(Code::kNotFound, fmt::format("no dataset at {}", path));
+  if (!MUSTER_TRY(IsThere(path))) {
+    return Error(Code::kNotFound, fmt::format("no dataset at {}", path),
+                 "look at the name; 'muster data pack' makes one");
+  }
   const std::string dict = path + "/dataset_dict.json";
   std::vector<SplitPlace> places;
-  if (files.Exists(dict)) {
+  if (MUSTER_TRY(IsThere(dict))) {
     for (const std::string& split :
          MUSTER_TRY(Within(dict, ParseDatasetDict(MUSTER_TRY(ReadText(dict)))))) {
       places.push_back({split, path + "/" + split});
@@ -89,7 +109,7 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path) {
     return places;
   }
   const std::string state = path + "/state.json";
-  if (!files.Exists(state)) return NotASplit(path);
+  if (!MUSTER_TRY(IsThere(state))) return NotASplit(path);
   const State parsed = MUSTER_TRY(Within(state, ParseState(MUSTER_TRY(ReadText(state)))));
   places.push_back({parsed.split, path});
   return places;
@@ -100,7 +120,7 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, 
   split->damage_ = damage;
   split->place_ = place;
   const std::string state_path = place.folder + "/state.json";
-  if (!PosixFiles().Exists(state_path)) return NotASplit(place.folder);
+  if (!MUSTER_TRY(IsThere(state_path))) return NotASplit(place.folder);
   const State state = MUSTER_TRY(Within(state_path, ParseState(MUSTER_TRY(ReadText(state_path)))));
   if (state.files.empty()) {
     return Error(Code::kInvalid, state_path + " lists no data files");
@@ -109,7 +129,7 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, 
     split->lazy_.push_back(std::make_unique<Lazy>());
   }
   split->damages_.resize(state.files.size());
-  split->has_manifest_ = PosixFiles().Exists(place.folder + "/_muster/manifest");
+  split->has_manifest_ = MUSTER_TRY(HasManifest(place.folder));
   MUSTER_TRY(split->has_manifest_ ? split->ReadManifest(state.files)
                                   : split->WalkShards(state.files));
   split->id_ = split->has_manifest_ ? split->manifest_.Id() : WalkedId(split->manifest_.shards);
@@ -197,18 +217,45 @@ Status SplitFolder::WalkShard(std::size_t shard) {
 }
 
 Status SplitFolder::ReadFeatures() {
-  if (const auto metadata = schema_.Metadata("huggingface"); !metadata.empty()) {
-    if (auto parsed = ParseSchemaMetadata(metadata)) {
-      features_ = std::move(*parsed);
-      return Ok();
-    }
+  const auto metadata = schema_.Metadata("huggingface");
+  const auto inside = metadata.empty() ? std::optional<Result<Features>>()
+                                       : std::optional(ParseSchemaMetadata(metadata));
+  const bool known = inside && *inside;
+  if (known) features_ = **inside;
+  auto info = ReadInfo();
+  if (!info && damage_ == Damage::kKeep) {
+    info_damage_ = std::move(info).error();
+    return Ok();
   }
-  const std::string info = place_.folder + "/dataset_info.json";
-  if (!PosixFiles().Exists(info)) return Ok();
-  auto parsed = ParseDatasetInfo(MUSTER_TRY(ReadText(info)));
-  // A set saved without features has none to show; its rows are still there.
-  if (parsed) features_ = std::move(*parsed);
+  if (!info) return std::move(info).error();
+  if (!*info) return Ok();
+  if (!known) {
+    features_ = **std::move(info);
+    return Ok();
+  }
+  if (**info == features_) return Ok();
+  Error differs(Code::kDataLoss,
+                place_.folder + "/dataset_info.json names other columns or classes than the shards",
+                "copy or pack the set again");
+  if (damage_ == Damage::kRefuse) return differs;
+  info_damage_ = std::move(differs);
   return Ok();
+}
+
+/// What dataset_info.json says; nothing when it tells of no features, as of a set saved without
+/// any: its rows are still there.
+Result<std::optional<Features>> SplitFolder::ReadInfo() const {
+  constexpr std::string_view kHint =
+      "Hugging Face datasets cannot open the set; copy or pack it again";
+  const std::string path = place_.folder + "/dataset_info.json";
+  if (!MUSTER_TRY(IsThere(path))) {
+    return Error(Code::kDataLoss, path + " is gone", std::string(kHint));
+  }
+  const std::string text = MUSTER_TRY(ReadText(path));
+  auto parsed = ParseDatasetInfo(text);
+  if (parsed) return std::optional(*std::move(parsed));
+  if (parsed.error().code() == Code::kInvalid && !has_manifest_) return std::optional<Features>();
+  return Error(Code::kDataLoss, path + ": " + parsed.error().message(), std::string(kHint));
 }
 
 Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {

@@ -32,8 +32,10 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path);
 class SplitFolder {
  public:
   enum class Damage {
-    kRefuse,  ///< a shard that is gone, has another size or cannot be walked fails Open
-    kKeep,    ///< DamageOf names it, for who looks at all of them; one shard at least is whole
+    kRefuse,  ///< a shard that is gone, has another size or cannot be walked fails Open, as does
+              ///< a dataset_info.json that is gone, damaged or says something else than the shards
+    kKeep,    ///< DamageOf and InfoDamage name it, for who looks at all of them; one shard at least
+              ///< is whole
   };
   static Result<std::unique_ptr<SplitFolder>> Open(const SplitPlace& place,
                                                    Damage damage = Damage::kRefuse);
@@ -50,6 +52,8 @@ class SplitFolder {
 
   /// What Open found wrong with a shard, whose batches are not to be read then; null: nothing.
   const Error* DamageOf(std::size_t shard) const;
+  /// What Open found wrong with dataset_info.json; null: nothing.
+  const Error* InfoDamage() const { return info_damage_ ? &*info_damage_ : nullptr; }
   /// The shard's bytes, mapped on first use.
   Result<ByteSpan> Bytes(std::size_t shard) const;
   /// The entries of the shard's row index; Precondition without a manifest.
@@ -64,6 +68,7 @@ class SplitFolder {
   Status WalkShards(const std::vector<std::string>& files);
   Status ReadSchema();
   Status ReadFeatures();
+  Result<std::optional<Features>> ReadInfo() const;
   Status CheckSizes();
   Status CheckSize(std::size_t shard) const;
   Status WalkShard(std::size_t shard);
@@ -74,6 +79,7 @@ class SplitFolder {
   DatasetId id_;
   Damage damage_ = Damage::kRefuse;
   std::vector<std::optional<Error>> damages_;  ///< by shard
+  std::optional<Error> info_damage_;
   bool has_manifest_ = false;
   Manifest manifest_;
   Features features_;

@@ -22,6 +22,28 @@ namespace {
 
 constexpr std::size_t kMostListed = 100;
 
+/// Whether the error says something about the bytes, and not only that they cannot be seen here.
+bool IsDamage(const Error& error) {
+  switch (error.code()) {
+    case Code::kInvalid:
+    case Code::kNotFound:
+    case Code::kAlreadyExists:
+    case Code::kConflict:
+    case Code::kDataLoss:
+    case Code::kBug:
+      return true;
+    case Code::kPrecondition:
+    case Code::kUnauthenticated:
+    case Code::kDenied:
+    case Code::kExhausted:
+    case Code::kUnavailable:
+    case Code::kDeadline:
+    case Code::kCancelled:
+      return false;
+  }
+  return true;
+}
+
 /// Adds up what the threads read.
 class Progress {
  public:
@@ -53,7 +75,7 @@ class Verifier {
   void Run(std::size_t shard) {
     ++report_.shards;
     if (const Error* damage = split_.DamageOf(shard)) {
-      Add(shard, -1, -1, damage->message());
+      AddError(split_.NameOf(shard), -1, *damage);
       progress_.Add(split_.shards()[shard].bytes);
       return;
     }
@@ -80,6 +102,11 @@ class Verifier {
     report_.first.push_back({std::move(file), batch, row, std::move(what)});
   }
 
+  void AddError(const std::string& file, std::int64_t batch, const Error& error) {
+    if (IsDamage(error)) return AddAt(file, batch, -1, error.message());
+    if (!report_.unread) report_.unread = Error(error).Within(file);
+  }
+
   /// Reads the file as a whole; the parts whose CRC is another one.
   std::vector<std::size_t> BadParts(std::size_t shard) {
     const ShardEntry& entry = split_.shards()[shard];
@@ -87,7 +114,7 @@ class Verifier {
     std::vector<std::size_t> bad;
     const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid()) {
-      Add(shard, -1, -1, ErrnoError("open", errno).message());
+      AddError(split_.NameOf(shard), -1, ErrnoError("open", errno));
       return bad;
     }
     StreamDigest digest;
@@ -97,7 +124,7 @@ class Verifier {
       const std::uint64_t want = std::min<std::uint64_t>(kPartBytes, entry.bytes - offset);
       const auto got = ReadAt(fd.get(), offset, want);
       if (!got) {
-        Add(shard, -1, -1, got.error().message());
+        AddError(split_.NameOf(shard), -1, got.error());
         return bad;
       }
       digest.Add(*got);
@@ -127,7 +154,7 @@ class Verifier {
   /// The messages in the file's own order, then each batch against its record.
   void CheckStream(std::size_t shard) {
     const auto file = split_.Bytes(shard);
-    if (!file) return Add(shard, -1, -1, file.error().message());
+    if (!file) return AddError(split_.NameOf(shard), -1, file.error());
     if (!split_.has_manifest()) report_.bytes += file->size();
     const ShardEntry& entry = split_.shards()[shard];
     auto walker = arrow::StreamWalker::Open(*file);
@@ -138,7 +165,7 @@ class Verifier {
       if (entries)
         index = *entries;
       else
-        AddAt("_muster/" + entry.name + ".idx", -1, -1, entries.error().message());
+        AddError("_muster/" + entry.name + ".idx", -1, entries.error());
     }
     std::uint64_t first_row = 0;
     for (std::size_t b = 0; b < entry.batches.size(); ++b) {
@@ -182,10 +209,30 @@ class Verifier {
       }
     }
     const ByteSpan body = file.subspan(entry.frame.body_offset(), entry.frame.body_length);
+    const arrow::ArrayView& image = batch->columns[static_cast<std::size_t>(columns_->image)];
     for (std::int64_t row = 0; row < batch->rows; ++row) {
-      if (images.IsNull(row)) continue;
+      CheckLabel(shard, number, *batch, row);
+      if (image.IsNull(row) || images.IsNull(row)) {
+        Add(shard, number, row, "the row holds no image bytes");
+        continue;
+      }
       const Status checked = CheckRow(images.Bytes(row), body, index, row);
       if (!checked) Add(shard, number, row, checked.error().message());
+    }
+  }
+
+  /// Hugging Face writes −1, or nothing, where a row has no label.
+  void CheckLabel(std::size_t shard, std::int64_t batch, const arrow::BatchView& view,
+                  std::int64_t row) {
+    const auto classes = static_cast<std::int64_t>(split_.features().label_names.size());
+    if (columns_->label < 0 || classes == 0) return;
+    const arrow::ArrayView& labels = view.columns[static_cast<std::size_t>(columns_->label)];
+    const std::int64_t label = labels.IsNull(row) ? -1 : labels.Integer(row);
+    if (label == -1) {
+      ++report_.unlabelled;
+    } else if (label < 0 || label >= classes) {
+      Add(shard, batch, row,
+          fmt::format("the label is {}, the set names the classes 0 to {}", label, classes - 1));
     }
   }
 
@@ -229,12 +276,35 @@ struct Opened {
   std::vector<VerifyReport> shards;
 };
 
+void AddFinding(VerifyReport& report, const std::string& file, const Error& error) {
+  if (!IsDamage(error)) {
+    if (!report.unread) report.unread = error;
+    return;
+  }
+  ++report.damages;
+  report.first.push_back({file, -1, -1, error.message()});
+}
+
+/// Class names are of whole numbers in a column that is there.
+Status CheckLabelColumn(const SplitFolder& split) {
+  const Features& features = split.features();
+  if (features.label.empty() || features.label_names.empty()) return Ok();
+  const int column = split.schema().IndexOf(features.label);
+  if (column < 0) {
+    return Error(Code::kDataLoss, fmt::format("there is no label column '{}'", features.label));
+  }
+  if (split.schema().fields[static_cast<std::size_t>(column)].type == arrow::TypeId::kInt) {
+    return Ok();
+  }
+  return Error(Code::kDataLoss,
+               fmt::format("the label column '{}' holds no whole numbers", features.label));
+}
+
 Opened Open(const SplitPlace& place) {
   Opened opened{.split = nullptr, .report = {.split = place.name}, .shards = {}};
   auto split = SplitFolder::Open(place, SplitFolder::Damage::kKeep);
   if (!split) {
-    opened.report.damages = 1;
-    opened.report.first.push_back({place.folder, -1, -1, split.error().message()});
+    AddFinding(opened.report, place.folder, split.error());
     return opened;
   }
   opened.split = *std::move(split);
@@ -242,6 +312,12 @@ Opened Open(const SplitPlace& place) {
   opened.report.id = opened.split->id();
   opened.report.has_checksums = opened.split->has_manifest();
   opened.shards.resize(opened.split->shards().size());
+  if (const Error* damage = opened.split->InfoDamage()) {
+    AddFinding(opened.report, place.folder, *damage);
+  }
+  if (const Status labels = CheckLabelColumn(*opened.split); !labels) {
+    AddFinding(opened.report, place.folder, labels.error());
+  }
   return opened;
 }
 
@@ -254,6 +330,8 @@ VerifyReport Sum(Opened& opened) {
     sum.rows += shard.rows;
     sum.bytes += shard.bytes;
     sum.damages += shard.damages;
+    sum.unlabelled += shard.unlabelled;
+    if (!sum.unread) sum.unread = std::move(shard.unread);
     for (Damage& damage : shard.first) {
       if (sum.first.size() < kMostListed) sum.first.push_back(std::move(damage));
     }

@@ -1,12 +1,14 @@
 #pragma once
 // Reads all of a split and holds it against everything that is recorded: part CRCs and the digest
-// of each shard, the frames, each batch's CRC, each row's CRC, the row index, and what a reader
-// would refuse. Goes on behind the first damage, so that the report counts all of it and names the
+// of each shard, the frames, each batch's CRC, each row's CRC, the row index, dataset_info.json,
+// and what a reader would refuse: labels that the set's own class names do not reach, rows without
+// an image. Goes on behind the first damage, so that the report counts all of it and names the
 // first places by file, batch and row. Without a manifest the structure and the images' headers are
 // checked. Reads with read(2) first, then through the map.
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,10 @@ struct VerifyReport {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
   std::uint64_t damages = 0;
+  std::uint64_t unlabelled = 0;  ///< rows whose label is null or −1: nothing is wrong with them
+  /// Why something could not be looked at, which says nothing about its bytes: no permission, a
+  /// later format, no memory. Not counted in `damages`.
+  std::optional<Error> unread;
   std::vector<Damage> first;  ///< at most 100
 };
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "data/dataset.h"
+#include "data/layout/hf_json.h"
 #include "data/testing/sample_data.h"
 
 namespace muster::data {
@@ -135,6 +136,77 @@ TEST_F(Damaged, ADamagedIndexIsFoundByBothReaders) {
   FlipBit(index, 32 + 12 * 3 + 9);
   EXPECT_GT(VerifyAt(set_).damages, 0u);
   EXPECT_NE((*Dataset::Open(set_))->Read(0).error().message().find("row index"), std::string::npos);
+}
+
+TEST_F(Damaged, AFolderOfOursWithoutItsManifestIsNoSetWithoutChecksums) {
+  std::filesystem::remove(set_ + "/_muster/manifest");
+  const auto opened = Dataset::Open(set_);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::kDataLoss);
+  EXPECT_NE(opened.error().message().find("_muster has no manifest"), std::string::npos);
+  EXPECT_EQ(VerifyAt(set_).damages, 1u);
+}
+
+TEST_F(Damaged, ALaterManifestIsNotDamage) {
+  const std::string manifest = set_ + "/_muster/manifest";
+  std::string content = ReadFile(manifest);
+  content[8] = 2;
+  WriteFile(manifest, content);
+  const VerifyReport report = VerifyAt(set_);
+  EXPECT_EQ(report.damages, 0u);
+  ASSERT_TRUE(report.unread);
+  EXPECT_EQ(report.unread->code(), Code::kPrecondition);
+  EXPECT_NE(report.unread->hint().find("a later one"), std::string::npos);
+}
+
+TEST_F(Damaged, DatasetInfoIsHeldAgainstTheShards) {
+  const std::string info = set_ + "/dataset_info.json";
+  const std::string good = ReadFile(info);
+  std::string renamed = good;
+  renamed.replace(renamed.find("\"9\""), 3, "\"x\"");
+  for (const std::string& bad : {std::string(), std::string("junk"), std::string("{}"), renamed}) {
+    WriteFile(info, bad);
+    const auto opened = Dataset::Open(set_);
+    ASSERT_FALSE(opened) << bad;
+    EXPECT_EQ(opened.error().code(), Code::kDataLoss);
+    const VerifyReport report = VerifyAt(set_);
+    ASSERT_EQ(report.damages, 1u) << bad;
+    EXPECT_NE(report.first[0].what.find("dataset_info.json"), std::string::npos);
+    EXPECT_EQ(report.rows, 450u);
+  }
+  std::filesystem::remove(info);
+  EXPECT_FALSE(Dataset::Open(set_));
+  EXPECT_EQ(VerifyAt(set_).damages, 1u);
+}
+
+TEST_F(Damaged, NoFileAndNoSplitIsListedTwice) {
+  std::filesystem::remove_all(set_ + "/_muster");
+  const std::string name = std::filesystem::path(shards_[0]).filename().string();
+  WriteFile(set_ + "/state.json", StateJson({name, name}, "f", "train"));
+  const auto opened = Dataset::Open(set_);
+  ASSERT_FALSE(opened);
+  EXPECT_NE(opened.error().message().find("'" + name + "' twice"), std::string::npos);
+  EXPECT_FALSE(FindSplits(set_));
+  const auto splits = ParseDatasetDict(R"({"splits":["train","test","train"]})");
+  ASSERT_FALSE(splits);
+  EXPECT_NE(splits.error().message().find("'train' twice"), std::string::npos);
+}
+
+TEST_F(Damaged, ALabelThatTheSetsOwnClassesDoNotReachIsNamed) {
+  // The same length, so that the schema message keeps its shape: ten classes become one.
+  std::filesystem::remove_all(set_ + "/_muster");
+  const std::string ten = R"(["0","1","2","3","4","5","6","7","8","9"])";
+  const std::string one = R"(["0"])" + std::string(ten.size() - 5, ' ');
+  for (const std::string& shard : shards_) {
+    std::string content = ReadFile(shard);
+    content.replace(content.find(ten), ten.size(), one);
+    WriteFile(shard, content);
+  }
+  WriteFile(set_ + "/dataset_info.json", DatasetInfoJson({"0"}));
+  const VerifyReport report = VerifyAt(set_);
+  EXPECT_EQ(report.damages, 405u);
+  EXPECT_EQ(report.first[0].row, 1);
+  EXPECT_EQ(report.first[0].what, "the label is 1, the set names the classes 0 to 0");
 }
 
 TEST_F(Damaged, AnUnfinishedSetSaysSo) {

@@ -17,6 +17,7 @@ namespace muster::data {
 namespace {
 
 constexpr std::size_t kBlock = 256u << 10;
+constexpr std::string_view kFetchAgain = "the file is cut short or damaged; fetch it again";
 
 class PlainStream final : public ByteStream {
  public:
@@ -70,7 +71,8 @@ class GzipStream final : public ByteStream {
       } else if (code != Z_OK && code != Z_BUF_ERROR) {
         return Error(Code::kDataLoss,
                      fmt::format("{}: the gzip data is damaged: {}", from_->path(),
-                                 state_.msg != nullptr ? state_.msg : "no reason"));
+                                 state_.msg != nullptr ? state_.msg : "no reason"),
+                     std::string(kFetchAgain));
       }
     }
     return out.size() - left;
@@ -80,21 +82,28 @@ class GzipStream final : public ByteStream {
   Status Refill() {
     const std::size_t n = MUSTER_TRY(from_->Read(block_));
     if (n == 0) {
-      return Error(Code::kDataLoss, fmt::format("{}: the gzip data ends too early", from_->path()));
+      return Error(Code::kDataLoss, fmt::format("{}: the gzip data ends too early", from_->path()),
+                   std::string(kFetchAgain));
     }
     state_.next_in = reinterpret_cast<Bytef*>(block_.data());
     state_.avail_in = static_cast<uInt>(n);
     return Ok();
   }
 
-  /// Members may follow each other; zeros or nothing behind the last one is the end.
+  /// Members may follow each other; anything else behind the last one is refused, as it is behind a
+  /// file that is not compressed.
   Status NextMember() {
     if (state_.avail_in == 0) {
       const std::size_t n = MUSTER_TRY(from_->Read(block_));
       state_.next_in = reinterpret_cast<Bytef*>(block_.data());
       state_.avail_in = static_cast<uInt>(n);
     }
-    ended_ = state_.avail_in == 0 || *state_.next_in != 0x1f;
+    ended_ = state_.avail_in == 0;
+    if (!ended_ && *state_.next_in != 0x1f) {
+      return Error(Code::kDataLoss,
+                   fmt::format("{}: there are bytes behind the gzip data", from_->path()),
+                   std::string(kFetchAgain));
+    }
     if (!ended_) ::inflateReset(&state_);
     return Ok();
   }

@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::uint32_t kUnsignedBytes = 0x00000800;
 constexpr std::uint64_t kMaxItem = 1u << 28;
+constexpr std::string_view kFetchAgain = "is it the right file? fetch it again";
 
 std::uint32_t LoadBig(ByteSpan bytes, std::size_t at) {
   std::uint32_t value = 0;
@@ -27,16 +28,17 @@ std::uint64_t IdxHeader::item_bytes() const {
 Result<IdxHeader> ParseIdxHeader(ByteSpan bytes, std::uint32_t dimensions) {
   const std::uint32_t wanted = kUnsignedBytes | dimensions;
   if (bytes.size() < 4) {
-    return Error(Code::kDataLoss, fmt::format("{} bytes, too short for an idx file", bytes.size()));
+    return Error(Code::kDataLoss, fmt::format("{} bytes, too short for an idx file", bytes.size()),
+                 std::string(kFetchAgain));
   }
   if (const std::uint32_t magic = LoadBig(bytes, 0); magic != wanted) {
     return Error(Code::kDataLoss,
                  fmt::format("idx magic is 0x{:08x}, expected 0x{:08x} ({})", magic, wanted,
                              dimensions == 3 ? "images" : "labels"),
-                 "is it the right file?");
+                 std::string(kFetchAgain));
   }
   if (bytes.size() < IdxHeaderBytes(dimensions)) {
-    return Error(Code::kDataLoss, "the idx header is cut short");
+    return Error(Code::kDataLoss, "the idx header is cut short", std::string(kFetchAgain));
   }
   IdxHeader header;
   std::uint64_t item = 1;
@@ -44,8 +46,10 @@ Result<IdxHeader> ParseIdxHeader(ByteSpan bytes, std::uint32_t dimensions) {
     header.sizes.push_back(LoadBig(bytes, 4 + 4 * std::size_t{i}));
     if (i > 0) item *= header.sizes.back();
     if (i > 0 && (item == 0 || item > kMaxItem)) {
-      return Error(Code::kInvalid, fmt::format("idx items of {} × {} bytes", header.sizes[1],
-                                               dimensions > 2 ? LoadBig(bytes, 12) : 1));
+      return Error(Code::kInvalid,
+                   fmt::format("the header promises images of {} × {} bytes", header.sizes[1],
+                               dimensions > 2 ? LoadBig(bytes, 12) : 1),
+                   std::string(kFetchAgain));
     }
   }
   return header;

@@ -34,7 +34,8 @@ Error Short(const std::string& path, std::uint64_t have, std::uint64_t want) {
 Status CheckEnd(ByteStream& stream, const std::string& path) {
   std::byte one;
   if (MUSTER_TRY(stream.Read({&one, 1})) == 0) return Ok();
-  return Error(Code::kDataLoss, path + ": there are more bytes than the header promises");
+  return Error(Code::kDataLoss, path + ": there are more bytes than the header promises",
+               "is it the right file? fetch it again");
 }
 
 Result<IdxHeader> TakeHeader(ByteStream& stream, const std::string& path,
@@ -49,7 +50,12 @@ Result<std::vector<std::uint8_t>> ReadLabels(const std::string& path) {
   const auto stream = MUSTER_TRY(ByteStream::Open(path));
   const IdxHeader header = MUSTER_TRY(TakeHeader(*stream, path, 1));
   const std::uint64_t count = header.sizes[0];
-  if (count > kMaxLabels) return Error(Code::kInvalid, fmt::format("{}: {} labels", path, count));
+  if (count > kMaxLabels) {
+    return Error(Code::kInvalid,
+                 fmt::format("{}: the header promises {} labels, at most {} are read", path, count,
+                             kMaxLabels),
+                 "is it the right file? fetch it again");
+  }
   std::vector<std::uint8_t> labels;
   // Grown as bytes come, so that a header alone cannot make us allocate a gigabyte.
   while (labels.size() < count) {
@@ -111,7 +117,8 @@ class IdxSource final : public RowSource {
                    "the two files do not belong together");
     }
     if (split.labels.empty()) {
-      return Error(Code::kInvalid, files.images + " has no images");
+      return Error(Code::kInvalid, files.images + " has no images",
+                   "take the file away, or fetch it again");
     }
     return std::unique_ptr<RowSource>(std::move(source));
   }
@@ -214,8 +221,10 @@ Result<std::vector<std::string>> NamesFor(const std::string& path, const InputOp
                                           unsigned classes, std::vector<std::string>& notes) {
   if (!options.label_names.empty()) {
     if (options.label_names.size() < classes) {
-      return Error(Code::kInvalid, fmt::format("{} label names, but {} has labels up to {}",
-                                               options.label_names.size(), path, classes - 1));
+      return Error(Code::kInvalid,
+                   fmt::format("{} label names, but {} has labels up to {}",
+                               options.label_names.size(), path, classes - 1),
+                   "--labels needs a name for each number from 0 on");
     }
     return options.label_names;
   }

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -30,7 +31,7 @@ struct Arguments {
   std::string max_file = "256MiB";
   std::string labels_file;
   std::vector<std::string> labels;
-  std::uint64_t max_pixels = data::kMaxPixels;
+  std::string max_pixels = fmt::to_string(data::kMaxPixels);
   unsigned threads = 0;
   bool replace = false;
   bool no_fsync = false;
@@ -56,6 +57,28 @@ Result<std::vector<std::string>> ReadLabels(const std::string& path) {
   return labels;
 }
 
+/// Above this no machine has the memory to look at an image.
+constexpr std::uint64_t kMostPixels = 1'000'000'000'000;
+
+Result<std::uint64_t> PixelsOf(const std::string& text) {
+  std::uint64_t pixels = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), pixels);
+  if (failed == std::errc() && end == text.data() + text.size() && pixels > 0 &&
+      pixels <= kMostPixels) {
+    return pixels;
+  }
+  return Error(Code::kInvalid,
+               fmt::format("--max-pixels: '{}' is not a number from 1 to {}", text, kMostPixels));
+}
+
+/// A size that is at least a byte; errors name the flag.
+Result<Bytes> SizeOf(std::string_view flag, const std::string& text) {
+  const Bytes size = MUSTER_TRY(Within(flag, ParseBytes(text)));
+  if (size.count > 0) return size;
+  return Error(Code::kInvalid, fmt::format("{}: '{}' is less than a byte", flag, text),
+               "give a size like 64MiB");
+}
+
 Result<data::InputOptions> InputOptionsOf(const Arguments& arguments) {
   data::InputOptions options;
   options.format = arguments.format == "idx"      ? data::InputFormat::kIdx
@@ -70,12 +93,13 @@ Result<data::InputOptions> InputOptionsOf(const Arguments& arguments) {
   if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
     return Error(Code::kInvalid, fmt::format("the label name '{}' stands twice", *twice));
   }
-  options.max_pixels = arguments.max_pixels;
-  options.max_file = MUSTER_TRY(Within("--max-file", ParseBytes(arguments.max_file)));
+  options.max_pixels = MUSTER_TRY(PixelsOf(arguments.max_pixels));
+  options.max_file = MUSTER_TRY(SizeOf("--max-file", arguments.max_file));
   if (options.max_file > 1_GiB) {
     return Error(Code::kInvalid, "--max-file: at most 1GiB, as a batch's offsets have 32 bits");
   }
   options.decode_check = arguments.check == "decode";
+  options.leave_out = arguments.on_error == "skip";
   return options;
 }
 
@@ -91,7 +115,8 @@ Json SplitsJson(const data::PackReport& report) {
   return splits;
 }
 
-Json ReportJson(const Arguments& arguments, const data::PackReport& report, double seconds) {
+Json ReportJson(const Arguments& arguments, const std::vector<std::string>& notes,
+                const data::PackReport& report, double seconds) {
   Json skipped = Json::array();
   for (const data::SkippedRow& row : report.first_skipped) {
     skipped.push_back({{"image", row.name}, {"reason", row.reason}});
@@ -103,7 +128,8 @@ Json ReportJson(const Arguments& arguments, const data::PackReport& report, doub
           {"images_per_second", static_cast<double>(report.rows) / seconds},
           {"splits", SplitsJson(report)},
           {"skipped", report.skipped},
-          {"skipped_images", skipped}};
+          {"skipped_images", skipped},
+          {"notes", notes}};
 }
 
 void PrintNotes(const std::vector<std::string>& notes) {
@@ -122,14 +148,14 @@ void PrintSkipped(const data::PackReport& report) {
 std::string ReportText(const Arguments& arguments, const data::PackReport& report, double seconds) {
   std::string text;
   for (const data::PackedSplit& split : report.splits) {
-    text += fmt::format("{:<12}{:>10} images  {:>3} {}  {:>10}  {}\n", split.name, split.rows,
-                        split.shards, split.shards == 1 ? "shard " : "shards",
+    text += fmt::format("{:<12}{:>10} images  {:>3} {}  {:>10}  {}\n", PlainLine(split.name),
+                        split.rows, split.shards, split.shards == 1 ? "shard " : "shards",
                         FormatBytes({static_cast<std::int64_t>(split.bytes)}), split.id.Hex());
   }
   const double rate = static_cast<double>(report.rows) / seconds;
   const double megabytes = static_cast<double>(report.image_bytes) / seconds / 1e6;
   text += fmt::format("packed {} images into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s\n",
-                      report.rows, arguments.out, seconds, rate, megabytes);
+                      report.rows, PlainLine(arguments.out), seconds, rate, megabytes);
   if (report.skipped > 0) text += fmt::format("left out {} bad images\n", report.skipped);
   return text;
 }
@@ -146,11 +172,12 @@ Result<data::PackReport> PackWithProgress(data::PackInput& input, const std::str
 Result<int> Pack(const Arguments& arguments, bool json) {
   const Clock& clock = SystemClock();
   const Instant started = clock.Now();
+  const Bytes shard_size = MUSTER_TRY(SizeOf("--shard-size", arguments.shard_size));
   auto input = MUSTER_TRY(data::OpenInput(arguments.input, MUSTER_TRY(InputOptionsOf(arguments))));
   PrintNotes(input.notes);
   data::PackOptions options{
       .threads = arguments.threads == 0 ? CoresOrOne() : arguments.threads,
-      .shard_size = MUSTER_TRY(Within("--shard-size", ParseBytes(arguments.shard_size))),
+      .shard_size = shard_size,
       .replace = arguments.replace,
       .durable = !arguments.no_fsync,
       .on_error = arguments.on_error == "skip" ? data::OnError::kSkip : data::OnError::kStop};
@@ -166,7 +193,12 @@ Result<int> Pack(const Arguments& arguments, bool json) {
   const double seconds =
       std::max(std::chrono::duration<double>(clock.Now() - started).count(), 1e-6);
   PrintSkipped(report);
-  MUSTER_TRY(json ? Print(ReportJson(arguments, report, seconds)
+  std::vector<std::string> notes = input.notes;
+  if (!report.left_behind.empty()) {
+    PrintNotes({report.left_behind});
+    notes.push_back(report.left_behind);
+  }
+  MUSTER_TRY(json ? Print(ReportJson(arguments, notes, report, seconds)
                               .dump(-1, ' ', false, Json::error_handler_t::replace) +
                           "\n")
                   : PrintText(ReportText(arguments, report, seconds)));

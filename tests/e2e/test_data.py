@@ -194,6 +194,87 @@ def test_a_range_that_is_none_is_refused_by_the_name_of_its_flag(muster, idx, te
     assert done.code == 2 and "--rows" in done.err and done.out == ""
 
 
+def as_nobody(programs, *words, cwd):
+    """The program as a user who may read only what everybody may; tests here may run as root."""
+    return subprocess.run(
+        [programs / "muster", *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        user=65534 if os.getuid() == 0 else None,
+        group=65534 if os.getuid() == 0 else None,
+    )
+
+
+@pytest.fixture
+def open_path(tmp_path):
+    """The folders above the test's own, open to everybody while it runs."""
+    changed = []
+    for folder in [tmp_path, *tmp_path.parents]:
+        mode = folder.stat().st_mode & 0o777
+        if mode & 0o005 != 0o005 and folder.stat().st_uid == os.getuid():
+            folder.chmod(mode | 0o005)
+            changed.append((folder, mode))
+    yield tmp_path
+    for folder, mode in changed:
+        folder.chmod(mode)
+
+
+@pytest.mark.parametrize("what", ["dataset_info.json", "_muster/manifest", "_muster", "data-00000-of-00001.arrow"])
+def test_what_may_not_be_read_is_denied_and_not_damaged(muster, programs, idx, open_path, what):
+    assert muster("data", "pack", idx, "set").code == 0
+    (open_path / "set" / what).chmod(0)
+    done = as_nobody(programs, "data", "verify", "set", cwd=open_path)
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "permission denied" in done.stderr and "pack it again" not in done.stderr
+    assert "NOT CHECKED" in done.stdout and "DAMAGED" not in done.stdout
+    done = as_nobody(programs, "data", "verify", "set", "--json", cwd=open_path)
+    report = json.loads(done.stdout)
+    assert not report["ok"] and report["damages"] == 0
+    assert report["splits"][0]["error"]["code"] == "denied" and report["splits"][0]["error"]["hint"]
+    (open_path / "set" / what).chmod(0o755)
+
+
+def test_a_later_manifest_asks_for_a_later_program(muster, idx, tmp_path):
+    assert muster("data", "pack", idx, "set").code == 0
+    manifest = tmp_path / "set/_muster/manifest"
+    content = bytearray(manifest.read_bytes())
+    content[8] = 2
+    manifest.write_bytes(content)
+    done = muster("data", "verify", "set")
+    assert done.code == 1 and "NOT CHECKED" in done.out
+    assert "or a later one" in done.err and "pack it again" not in done.err
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [
+        ("--max-pixels", "-1"),
+        ("--max-pixels", "0"),
+        ("--max-pixels", "99999999999999999999999"),
+        ("--max-pixels", "1e9"),
+        ("--max-file", "0"),
+        ("--max-file", "-1"),
+        ("--max-file", "99999999999999999999999"),
+        ("--shard-size", "0"),
+        ("--shard-size", "-5"),
+        ("--threads", "-1"),
+        ("--threads", "99999999999"),
+        ("--threads", "257"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_by_the_name_of_its_flag(muster, idx, tmp_path, flag, value):
+    done = muster("data", "pack", idx, "set", f"{flag}={value}")
+    assert done.code == 2 and flag in done.err, done.err
+    assert not (tmp_path / "set").exists()
+
+
+def test_notes_are_in_the_json_too(muster, idx):
+    notes = muster("data", "pack", idx, "set", "--json").json()["notes"]
+    assert any("label names" in note for note in notes)
+
+
 def test_help_names_the_options(muster):
     done = muster("help", "data", "pack")
     assert done.code == 0

@@ -71,9 +71,8 @@ class Walker {
     std::vector<Entry> entries;
     errno = 0;
     while (const dirent* found = ::readdir(stream.get())) {
-      if (found->d_name[0] != '.') {
-        MUSTER_TRY(AddEntry(folder, path, *found, entries));
-      }
+      const std::string_view name = found->d_name;
+      if (name != "." && name != "..") MUSTER_TRY(AddEntry(folder, path, *found, entries));
       errno = 0;
     }
     if (errno != 0) return ErrnoError("list " + tree_.root + "/" + path, errno);
@@ -85,28 +84,39 @@ class Walker {
   Status AddEntry(int folder, const std::string& path, const dirent& found,
                   std::vector<Entry>& entries) {
     const std::string name = found.d_name;
-    unsigned char type = found.d_type;
-    if (type == DT_UNKNOWN) {
-      struct stat info{};
-      if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) < 0) {
-        return ErrnoError("stat " + tree_.root + "/" + path + "/" + name, errno);
-      }
-      type = S_ISDIR(info.st_mode) ? DT_DIR : DT_REG;
+    const std::string shown = ShownName(path.empty() ? name : path + "/" + name);
+    const unsigned char type = MUSTER_TRY(TypeOf(folder, shown, found));
+    const bool image = type != DT_DIR && IsNamedLikeAnImage(name);
+    if (name[0] == '.') {
+      if (image || type == DT_DIR) tree_.hidden.Add(shown);
+    } else if (image) {
+      entries.push_back({name, false});
+    } else if (type == DT_LNK && LeadsToAFolder(folder, name)) {
+      tree_.links.Add(shown);
+    } else if (type != DT_DIR) {
+      tree_.ignored.Add(shown);
+    } else if (!IsUtf8(name)) {
+      tree_.unnamed.Add(shown);
+    } else {
+      entries.push_back({name, true});
     }
-    if (type != DT_DIR && !IsNamedLikeAnImage(name)) {
-      if (tree_.ignored++ == 0) {
-        tree_.first_ignored = path.empty() ? name : path + "/" + name;
-      }
-      return Ok();
-    }
-    if (!IsUtf8(name)) {
-      return Error(Code::kInvalid,
-                   fmt::format("{}/{} has a name that is not UTF-8 ({} bytes)", tree_.root, path,
-                               name.size()),
-                   "rename it, e.g. with convmv");
-    }
-    entries.push_back({name, type == DT_DIR});
     return Ok();
+  }
+
+  /// DT_DIR, DT_LNK, or another that readdir told.
+  Result<unsigned char> TypeOf(int folder, const std::string& shown, const dirent& found) {
+    if (found.d_type != DT_UNKNOWN) return found.d_type;
+    struct stat info{};
+    if (::fstatat(folder, found.d_name, &info, AT_SYMLINK_NOFOLLOW) < 0) {
+      return ErrnoError("stat " + tree_.root + "/" + shown, errno);
+    }
+    if (S_ISDIR(info.st_mode)) return static_cast<unsigned char>(DT_DIR);
+    return static_cast<unsigned char>(S_ISLNK(info.st_mode) ? DT_LNK : DT_REG);
+  }
+
+  static bool LeadsToAFolder(int folder, const std::string& name) {
+    struct stat info{};
+    return ::fstatat(folder, name.c_str(), &info, 0) == 0 && S_ISDIR(info.st_mode);
   }
 
   void Add(std::uint32_t folder, const std::string& name) {
@@ -129,6 +139,20 @@ Result<Fd> OpenRoot(const std::string& root) {
 std::string FileTree::PathOf(const File& file) const {
   const std::string& folder = folders[file.folder].path;
   return folder.empty() ? std::string(NameOf(file)) : fmt::format("{}/{}", folder, NameOf(file));
+}
+
+std::string ShownName(std::string_view name) {
+  if (IsUtf8(name)) return std::string(name);
+  std::string shown;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      shown += c;
+    } else {
+      shown += fmt::format("\\x{:02x}", byte);
+    }
+  }
+  return shown;
 }
 
 Result<FileTree> WalkImages(const std::string& root) {

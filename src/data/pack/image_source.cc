@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "data/pack/file_tree.h"
 #include "data/pack/input.h"
 
@@ -34,6 +35,9 @@ class ImageReader final : public RowReader {
 
   Status Read(const Chunk& chunk, std::uint32_t index, RowColumns& columns) override {
     const FileTree::File& file = FileAt(chunk, index);
+    if (!IsUtf8(split_.tree->NameOf(file))) {
+      return Error(Code::kInvalid, "has a name that is not UTF-8", "rename it, e.g. with convmv");
+    }
     MUSTER_TRY(EnterFolder(file.folder));
     auto size = Append(file, columns);
     if (!size) {
@@ -45,7 +49,7 @@ class ImageReader final : public RowReader {
     return Ok();
   }
   std::string NameOf(const Chunk& chunk, std::uint32_t index) const override {
-    return split_.tree->root + "/" + split_.tree->PathOf(FileAt(chunk, index));
+    return split_.tree->root + "/" + ShownName(split_.tree->PathOf(FileAt(chunk, index)));
   }
 
  private:
@@ -151,7 +155,7 @@ class ImageSource final : public RowSource {
 };
 
 /// HF's names for splits, by what people call the folders.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSplitNames{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kSplitNames{{
     {"train", "train"},
     {"training", "train"},
     {"test", "test"},
@@ -161,6 +165,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kSplitNam
     {"val", "validation"},
     {"valid", "validation"},
     {"validation", "validation"},
+    {"dev", "validation"},
 }};
 constexpr std::array<std::string_view, 3> kSplitOrder{"train", "validation", "test"};
 
@@ -184,6 +189,34 @@ bool HasSplitFolders(const FileTree& tree) {
   return std::ranges::all_of(tree.files, [&](const FileTree::File& file) {
     return !SplitOf(Component(tree.folders[file.folder].path, 0)).empty();
   });
+}
+
+bool IsNamedLikeASplit(std::string_view folder) {
+  std::string lower(folder);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return !SplitOf(lower).empty();
+}
+
+/// Folders named like splits beside one that is not would become classes, and the rows of "test"
+/// rows to train on. A class may have such a name (the vehicle); then --labels says so.
+Status CheckNoSplitIsAClass(const std::vector<std::string>& names, const InputOptions& options,
+                            const std::string& root) {
+  const auto split =
+      std::ranges::find_if(names, [](const std::string& name) { return IsNamedLikeASplit(name); });
+  if (split == names.end() || !options.label_names.empty()) return Ok();
+  const auto other =
+      std::ranges::find_if(names, [](const std::string& name) { return !IsNamedLikeASplit(name); });
+  const std::string why = other == names.end() ? "splits are named in lower case"
+                                               : fmt::format("{}/{} is not", root, *other);
+  return Error(
+      Code::kInvalid,
+      fmt::format("{}/{} is named like a split, but {}: as classes they would mix test rows into "
+                  "the training rows",
+                  root, *split, why),
+      "let every folder of INPUT be a split (train, validation, test) or none; where the name is a "
+      "class's, list all classes with --labels");
 }
 
 Error NoClassFolder(const FileTree& tree, const FileTree::File& file) {
@@ -228,10 +261,65 @@ Status CheckNames(const std::vector<std::string>& wanted, const std::vector<std:
   return Ok();
 }
 
+/// How often the folders at the levels of splits and classes have no images below them.
+FileTree::Left EmptyFolders(const FileTree& tree, int level) {
+  std::set<std::string_view> full;
+  for (const FileTree::File& file : tree.files) {
+    const std::string_view path = tree.folders[file.folder].path;
+    for (std::size_t end = 0; end != std::string_view::npos;) {
+      end = path.find('/', end + 1);
+      full.insert(path.substr(0, end));
+    }
+  }
+  FileTree::Left empty;
+  for (const FileTree::Folder& folder : tree.folders) {
+    const bool counts = !folder.path.empty() && std::ranges::count(folder.path, '/') <= level;
+    if (counts && !full.contains(folder.path)) empty.Add(folder.path);
+  }
+  return empty;
+}
+
+void AddNote(const FileTree::Left& left, std::string_view one, std::string_view many,
+             std::vector<std::string>& notes) {
+  if (left.count == 0) return;
+  notes.push_back(left.count == 1 ? fmt::format("{}: {}", one, left.first)
+                                  : fmt::format("{} {}, e.g. {}", left.count, many, left.first));
+}
+
+/// Every image below a folder that was not entered would be missing without a word.
+Status CheckFolders(const FileTree& tree) {
+  if (tree.links.count > 0) {
+    return Error(Code::kInvalid,
+                 fmt::format("{}/{} is a link to a folder, and links are not followed", tree.root,
+                             tree.links.first),
+                 "put the folder itself there, or leave it out with --on-error skip");
+  }
+  if (tree.unnamed.count > 0) {
+    return Error(
+        Code::kInvalid,
+        fmt::format("the folder {}/{} has a name that is not UTF-8", tree.root, tree.unnamed.first),
+        "rename it, e.g. with convmv, or leave it out with --on-error skip");
+  }
+  return Ok();
+}
+
+void AddNotes(const FileTree& tree, int level, std::vector<std::string>& notes) {
+  AddNote(tree.ignored, "ignored a file that is not named like an image",
+          "files that are not named like images were ignored", notes);
+  AddNote(tree.hidden, "passed over a hidden image or folder",
+          "hidden images and folders were passed over", notes);
+  AddNote(tree.links, "left out a link to a folder", "links to folders were left out", notes);
+  AddNote(tree.unnamed, "left out a folder whose name is not UTF-8",
+          "folders whose names are not UTF-8 were left out", notes);
+  AddNote(EmptyFolders(tree, level), "a folder has no images and was left out",
+          "folders have no images and were left out", notes);
+}
+
 }  // namespace
 
 Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& options) {
   const auto tree = std::make_shared<const FileTree>(MUSTER_TRY(WalkImages(path)));
+  if (!options.leave_out) MUSTER_TRY(CheckFolders(*tree));
   if (tree->files.empty()) {
     return Error(Code::kNotFound, fmt::format("no images below {}", path),
                  "expected a folder per class: INPUT/cat/1.png");
@@ -240,6 +328,7 @@ Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& o
   const int level = with_splits ? 1 : 0;
   PackInput input;
   input.label_names = MUSTER_TRY(ClassNames(*tree, level));
+  if (!with_splits) MUSTER_TRY(CheckNoSplitIsAClass(input.label_names, options, path));
   if (!options.label_names.empty()) {
     MUSTER_TRY(CheckNames(options.label_names, input.label_names));
     input.label_names = options.label_names;
@@ -256,10 +345,7 @@ Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& o
     input.splits.push_back(std::make_unique<ImageSource>(
         ImageSplit{std::string(name), tree, std::move(found->second), labels, options}));
   }
-  if (tree->ignored > 0) {
-    input.notes.push_back(fmt::format("ignored {} files that are not named like images, e.g. {}",
-                                      tree->ignored, tree->first_ignored));
-  }
+  AddNotes(*tree, level, input.notes);
   return input;
 }
 

@@ -21,6 +21,7 @@ struct InputOptions {
   std::uint64_t max_pixels = kMaxPixels;
   Bytes max_file = 256_MiB;   ///< of one image
   bool decode_check = false;  ///< decode every image, not only its header
+  bool leave_out = false;  ///< folders that cannot be taken are left out with a note, not refused
 };
 
 Result<PackInput> OpenInput(const std::string& path, const InputOptions& options);

@@ -1,5 +1,6 @@
 #include "data/pack/packer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -123,6 +124,83 @@ TEST(Pack, NamesTheIdxFileAndTheNumbersThatDisagree) {
   EXPECT_FALSE(PosixFiles().Exists(folder / ".set.muster-part"));
 }
 
+TEST(Pack, RefusesBytesBehindGzipDataAsItDoesBehindOthers) {
+  const TempFolder folder;
+  const std::string images = Gzip(IdxImages(10));
+  const std::string labels = Gzip(IdxLabels(10));
+  for (const std::string& behind :
+       {std::string("x"), std::string(600, '\0'), std::string("\x1f")}) {
+    WriteIdx(folder, images + behind, labels);
+    const auto bad_images = PackFolder(folder / "idx", folder / "set");
+    ASSERT_FALSE(bad_images);
+    EXPECT_EQ(bad_images.error().code(), Code::kDataLoss);
+    EXPECT_FALSE(bad_images.error().hint().empty());
+    WriteIdx(folder, images, labels + behind);
+    EXPECT_FALSE(PackFolder(folder / "idx", folder / "set"));
+  }
+  WriteIdx(folder, Gzip(IdxImages(10).substr(0, 100)) + Gzip(IdxImages(10).substr(100)), labels);
+  EXPECT_TRUE(PackFolder(folder / "idx", folder / "set"));  // members may follow each other
+}
+
+TEST(Pack, NamesANextStepForEveryBadIdxFile) {
+  const TempFolder folder;
+  const auto hint_of = [&](const std::string& images, const std::string& labels) {
+    WriteIdx(folder, images, labels);
+    const auto packed = PackFolder(folder / "idx", folder / "set");
+    EXPECT_FALSE(packed);
+    return packed ? std::string() : packed.error().hint();
+  };
+  std::string cut = Gzip(IdxImages(10));
+  cut.resize(cut.size() / 2);
+  std::string flipped = Gzip(IdxImages(10));
+  flipped[flipped.size() / 2] ^= 1;
+  std::string many = IdxLabels(10);
+  many.replace(4, 4, "\xff\xff\xff\xff");
+  for (const std::string& images :
+       {cut, flipped, IdxImages(10) + "x", std::string(), IdxImages(10).substr(0, 9),
+        IdxImages(10).substr(0, 50), IdxLabels(10), IdxImages(10, 0, 4), IdxImages(0)}) {
+    EXPECT_NE(hint_of(images, IdxLabels(images == IdxImages(0) ? 0 : 10)), "") << images.size();
+  }
+  EXPECT_NE(hint_of(IdxImages(10), many), "");
+}
+
+TEST(Pack, LeavesAloneWhatIsInTheWayAndNoPackLeft) {
+  const TempFolder folder;
+  WriteIdx(folder, IdxImages(20), IdxLabels(20));
+  const std::string part = folder / ".set.muster-part";
+  WriteFile(part, "mine");
+  const auto error_of = [&] {
+    const auto packed = PackFolder(folder / "idx", folder / "set");
+    EXPECT_FALSE(packed);
+    return packed ? Error(Code::kBug, "") : packed.error();
+  };
+  EXPECT_THAT(error_of().message(), testing::HasSubstr("is in the way"));
+  EXPECT_EQ(ReadFile(part), "mine");
+  std::filesystem::remove(part);
+  std::filesystem::create_directory_symlink(folder / "idx", part);
+  EXPECT_THAT(error_of().message(), testing::HasSubstr("is in the way"));
+  std::filesystem::remove(part);
+  WriteFile(part + "/thesis.tex", "mine");
+  EXPECT_THAT(error_of().message(), testing::HasSubstr("thesis.tex"));
+  EXPECT_FALSE(error_of().hint().empty());
+  EXPECT_EQ(ReadFile(part + "/thesis.tex"), "mine");
+  std::filesystem::remove_all(part);
+  WriteFile(part + "/train/data-00000.arrow.part", "half");
+  EXPECT_TRUE(PackFolder(folder / "idx", folder / "set"));
+}
+
+TEST(Pack, ReplacesNoFile) {
+  const TempFolder folder;
+  WriteIdx(folder, IdxImages(20), IdxLabels(20));
+  WriteFile(folder / "set", "mine");
+  const auto refused = PackFolder(folder / "idx", folder / "set", {.replace = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kPrecondition);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("is not a folder"));
+  EXPECT_FALSE(refused.error().hint().empty());
+  EXPECT_EQ(ReadFile(folder / "set"), "mine");
+}
+
 TEST(Pack, RefusesAnExistingFolderAndReplacesOnlyDatasets) {
   const TempFolder folder;
   const std::string set = PackSample(folder, 20);
@@ -221,6 +299,72 @@ TEST(PackImages, SplitFoldersBecomeSplits) {
   ASSERT_TRUE(validation) << validation.error().ToString();
   EXPECT_EQ((*validation)->Read(0)->label, 1);
   EXPECT_EQ((*validation)->label_names(), (std::vector<std::string>{"a", "b"}));
+}
+
+std::vector<std::string> NotesOf(const std::string& in, bool leave_out = false) {
+  const auto input = OpenInput(in, {.leave_out = leave_out});
+  EXPECT_TRUE(input) << input.error().ToString();
+  return input ? input->notes : std::vector<std::string>();
+}
+
+TEST(PackImages, StopsAtALinkToAFolder) {
+  const TempFolder folder;
+  WriteFile(folder / "in/cat/1.png", GreyPng(1));
+  WriteFile(folder / "elsewhere/2.png", GreyPng(2));
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "in/dog");
+  const auto refused = OpenInput(folder / "in", {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), testing::HasSubstr("in/dog is a link to a folder"));
+  EXPECT_THAT(NotesOf(folder / "in", true), testing::Contains("left out a link to a folder: dog"));
+}
+
+TEST(PackImages, SaysWhatItPassedOver) {
+  const TempFolder folder;
+  WriteFile(folder / "in/a/1.png", GreyPng(1));
+  WriteFile(folder / "in/a/._1.png", "junk");
+  WriteFile(folder / "in/.hidden/2.png", GreyPng(2));
+  WriteFile(folder / "in/a/readme.md", "text");
+  std::filesystem::create_directory(folder / "in/empty");
+  std::filesystem::create_directory(folder / "in/a/deeper");
+  EXPECT_THAT(NotesOf(folder / "in"),
+              testing::UnorderedElementsAre(
+                  "ignored a file that is not named like an image: a/readme.md",
+                  testing::HasSubstr("2 hidden images and folders were passed over"),
+                  "a folder has no images and was left out: empty"));
+}
+
+TEST(PackImages, TakesNoSplitForAClass) {
+  for (const std::string name : {"train", "test", "validation", "val", "dev", "Test"}) {
+    const TempFolder folder;
+    WriteFile(folder / ("in/" + name + "/a/1.png"), GreyPng(1));
+    WriteFile(folder / "in/extra/a/2.png", GreyPng(2));
+    const auto refused = OpenInput(folder / "in", {});
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code(), Code::kInvalid);
+    EXPECT_THAT(refused.error().message(),
+                testing::HasSubstr("in/" + name + " is named like a split"));
+    EXPECT_TRUE(OpenInput(folder / "in", {.label_names = {"extra", name}})) << name;
+  }
+  const TempFolder folder;
+  WriteFile(folder / "in/Train/a/1.png", GreyPng(1));
+  WriteFile(folder / "in/Test/a/2.png", GreyPng(2));
+  EXPECT_THAT(OpenInput(folder / "in", {}).error().message(), testing::HasSubstr("lower case"));
+}
+
+TEST(PackImages, NamesWhatIsNotUtf8ByteForByteAndCanLeaveItOut) {
+  const TempFolder folder;
+  WriteFile(folder / "in/a/1.png", GreyPng(1));
+  WriteFile(folder / "in/a/\xff.png", GreyPng(2));
+  EXPECT_THAT(ErrorOf(PackFolder(folder / "in", folder / "set")),
+              testing::HasSubstr("in/a/\\xff.png has a name that is not UTF-8"));
+  WriteFile(folder / "in/b\xfe/3.png", GreyPng(3));
+  EXPECT_THAT(OpenInput(folder / "in", {}).error().message(), testing::HasSubstr("in/b\\xfe"));
+  const auto packed =
+      PackFolder(folder / "in", folder / "set", {.on_error = OnError::kSkip}, {.leave_out = true});
+  ASSERT_TRUE(packed) << packed.error().ToString();
+  EXPECT_EQ(packed->rows, 1u);
+  EXPECT_EQ(packed->skipped, 1u);
+  EXPECT_EQ((*Dataset::Open(folder / "set"))->label_names(), std::vector<std::string>{"a"});
 }
 
 struct BadImage {

@@ -7,7 +7,8 @@
 
 namespace muster::agent {
 
-/// `cgroup` is the folder that the shim named, or empty. Takes at most 5 s.
-void SweepAfterShim(const std::string& cgroup);
+/// `cgroup` is the folder that the shim named, or empty. Takes at most 5 s; false when something is
+/// left even then.
+bool SweepAfterShim(const std::string& cgroup);
 
 }  // namespace muster::agent

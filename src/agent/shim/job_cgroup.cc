@@ -1,14 +1,19 @@
 #include "agent/shim/job_cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
 namespace muster::agent::shim {
 namespace {
+
+// A worker can nest as deep as cgroup.max.depth lets it; our stack cannot.
+constexpr int kMaxCgroupDepth = 64;
 
 /// Reads a small file whole; "" when it cannot be read.
 void ReadFile(const char* path, char* buffer, std::size_t size) {
@@ -39,7 +44,58 @@ bool OwnCgroup(char* path, std::size_t size) {
   return true;
 }
 
+/// Removes the groups in the open folder, the deepest first. Returns how many went.
+int RemoveBelow(int folder, int depth) {
+  struct Entry {
+    ino64_t inode;
+    off64_t offset;
+    unsigned short length;
+    unsigned char type;
+    char name[1];
+  };
+  alignas(8) char buffer[2048];
+  int removed = 0;
+  for (ssize_t n = 0; (n = ::getdents64(folder, buffer, sizeof(buffer))) > 0;) {
+    for (ssize_t at = 0; at < n;) {
+      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
+      at += entry->length;
+      if (entry->type != DT_DIR || std::strcmp(entry->name, ".") == 0) continue;
+      if (std::strcmp(entry->name, "..") == 0) continue;
+      const int below = ::openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      if (below < 0) continue;
+      if (depth < kMaxCgroupDepth) removed += RemoveBelow(below, depth + 1);
+      ::close(below);
+      if (::unlinkat(folder, entry->name, AT_REMOVEDIR) == 0) ++removed;
+    }
+  }
+  return removed;
+}
+
 }  // namespace
+
+bool KillCgroup(const char* path) {
+  char file[kMaxCgroupPath + 32];
+  const int n = std::snprintf(file, sizeof(file), "%s/cgroup.kill", path);
+  if (n < 0 || static_cast<std::size_t>(n) >= sizeof(file)) return false;
+  const int fd = ::open(file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool done = ::write(fd, "1", 1) == 1;
+  ::close(fd);
+  return done;
+}
+
+bool RemoveCgroup(const char* path) {
+  // Again while something goes: a listing may pass over an entry while others are removed.
+  while (::rmdir(path) < 0) {
+    if (errno == ENOENT) return true;
+    const int fd = ::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return errno == ENOENT;
+    const int removed = RemoveBelow(fd, 0);
+    ::close(fd);
+    if (removed == 0) return ::rmdir(path) == 0;
+  }
+  return true;
+}
 
 bool JobCgroup::Make(const char* id) {
   char own[kMaxCgroupPath];
@@ -71,7 +127,7 @@ void JobCgroup::RemoveLeaf() {
   if (events_fd >= 0) ::close(events_fd);
   if (fd >= 0) ::close(fd);
   events_fd = fd = -1;
-  if (leaf[0] != '\0') ::rmdir(leaf);
+  if (leaf[0] != '\0') RemoveCgroup(leaf);
   leaf[0] = '\0';
 }
 
@@ -79,14 +135,6 @@ void JobCgroup::Renew() {
   if (fd < 0) return;
   RemoveLeaf();
   MakeLeaf();
-}
-
-bool JobCgroup::Kill() const {
-  const int kill_fd = ::openat(fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
-  if (kill_fd < 0) return false;
-  const bool done = ::write(kill_fd, "1", 1) == 1;
-  ::close(kill_fd);
-  return done;
 }
 
 bool JobCgroup::Populated() const {
@@ -111,7 +159,7 @@ std::uint32_t JobCgroup::Count() const {
 
 void JobCgroup::Remove() {
   RemoveLeaf();
-  if (path[0] != '\0') ::rmdir(path);
+  if (path[0] != '\0') RemoveCgroup(path);
   path[0] = '\0';
 }
 

@@ -15,6 +15,12 @@
 
 namespace muster::agent::shim {
 
+/// Kills every process in the group at `path` and below it. False when the kernel refused.
+bool KillCgroup(const char* path);
+/// Removes the group at `path` with those that workers made below it, as far as they are empty.
+/// True when it is gone.
+bool RemoveCgroup(const char* path);
+
 struct JobCgroup {
   int fd = -1;                     ///< the leaf
   int events_fd = -1;              ///< its cgroup.events: POLLPRI when "populated" changes
@@ -24,8 +30,7 @@ struct JobCgroup {
 
   /// Makes `<own cgroup>/muster-<id>` and a leaf. False when that is not possible here.
   bool Make(const char* id);
-  /// Kills every process in the leaf. False when the kernel refused.
-  bool Kill() const;
+  bool Kill() const { return KillCgroup(leaf); }
   bool Populated() const;
   /// Processes in the leaf itself.
   std::uint32_t Count() const;

@@ -20,6 +20,7 @@ namespace {
 constexpr int kKillRoundMs = 5;
 constexpr int kIdleMs = 60'000;
 constexpr int kRetryMs = 5;
+constexpr int kForkingMs = 100;
 
 }  // namespace
 
@@ -51,6 +52,8 @@ bool Shim::SetUp(const ShimOptions& options) {
   // means.
   ::setsid();
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) < 0) return false;
+  // Who was stopped could not see its controller die, and the job would stay.
+  if (::prctl(PR_SET_PDEATHSIG, SIGCONT) < 0) return false;
   ::prctl(PR_SET_NAME, "muster-shim");
   sigset_t mask;
   ::sigfillset(&mask);
@@ -76,6 +79,7 @@ int Shim::Run(const ShimOptions& options) {
   if (!SetUp(options)) return 1;
   for (;;) {
     SendForks();
+    WatchZygote();
     Report();
     ContinueEnding();
     if (leaving_ && ending_ == Ending::kNo) break;
@@ -91,7 +95,7 @@ int Shim::PollTimeoutMs() const {
   if (ending_ == Ending::kKill) return kKillRoundMs;
   // Descriptors in flight are limited by user: somebody else's may be in the way.
   if (AnyInState(Worker::State::kQueued) && !AnyInState(Worker::State::kForking)) return kRetryMs;
-  if (ending_ != Ending::kTerm) return kIdleMs;
+  if (ending_ != Ending::kTerm) return AnyInState(Worker::State::kForking) ? kForkingMs : kIdleMs;
   const std::int64_t left_ns = deadline_ns_ - NowNs();
   return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
 }

@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #include "agent/shim/child.h"
@@ -78,7 +79,8 @@ class Shim {
   void ReapWorker(Worker* worker);
   void ReapZygote();
   void ReapStrays();
-  void LoseZygote();
+  void WatchZygote();
+  void LoseZygote(int error = ESRCH);
   void FailForks(Worker::State state, int error);
   Worker* FreeSlot();
 
@@ -108,7 +110,10 @@ class Shim {
   std::int64_t deadline_ns_ = 0;    ///< kTerm: when to kill
   std::int64_t kill_began_ns_ = 0;  ///< kKill: when it began
   std::uint64_t next_request_ = 1;
-  std::uint32_t left_ = 0;  ///< processes that the last round of killing met
+  bool zygote_served_ = false;       ///< this one answered: it has loaded what it needs
+  std::int64_t watched_ns_ = 0;      ///< when WatchZygote looked last
+  std::int64_t zygote_mute_ns_ = 0;  ///< how long it owes an answer
+  std::uint32_t left_ = 0;           ///< processes that the last round of killing met
   ErrorPage errors_{};
   struct rlimit nofile_{};
   Zygote zygote_report_{};

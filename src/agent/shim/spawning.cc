@@ -40,6 +40,8 @@ pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
 // What the zygote may be asked for before it answers: its socket holds some 280 packets, and the
 // descriptors of those count as in flight.
 constexpr std::uint32_t kMaxForking = 64;
+constexpr std::int64_t kMuteLimitNs = 3'000'000'000;
+constexpr std::int64_t kWatchNs = 200'000'000;
 
 void CloseLogs(Worker* worker) {
   for (int& log : worker->logs) {
@@ -113,6 +115,7 @@ bool Shim::ExecZygote(Packet* packet) {
     return false;
   }
   zygote_ = pid;
+  zygote_served_ = false;
   zygote_socket_ = pair[0];
   zygote_report_.pid = pid;
   zygote_report_.alive = 1;
@@ -233,6 +236,8 @@ int Shim::ExecWorker(const Spawn& spawn, Worker* worker, const Packet& packet) {
 void Shim::TakeForked(const Forked& reply, Packet* packet) {
   for (Worker& worker : workers_) {
     if (worker.state != Worker::State::kForking || worker.fork_request != reply.request) continue;
+    zygote_served_ = true;
+    zygote_mute_ns_ = 0;
     if (reply.error != 0) return FailStart(&worker, reply.error);
     if (packet->fd_count != 1) {
       // It runs, but nothing would tell us of its death. It is our child and not reaped, so the pid
@@ -266,12 +271,26 @@ void Shim::ReapWorker(Worker* worker) {
   CloseLogs(worker);
 }
 
-void Shim::LoseZygote() {
+/// A fork takes some 25 ms; a zygote that served before and is silent for much longer is stopped or
+/// hangs. Only time in which we looked counts: who stopped it may have stopped us as well.
+void Shim::WatchZygote() {
+  const std::int64_t now = NowNs();
+  const std::int64_t passed = now - watched_ns_;
+  watched_ns_ = now;
+  if (!zygote_served_ || !AnyInState(Worker::State::kForking)) {
+    zygote_mute_ns_ = 0;
+    return;
+  }
+  zygote_mute_ns_ += passed < kWatchNs ? passed : kWatchNs;
+  if (zygote_mute_ns_ > kMuteLimitNs) LoseZygote(ETIMEDOUT);
+}
+
+void Shim::LoseZygote(int error) {
   if (zygote_socket_ >= 0) ::close(zygote_socket_);
   zygote_socket_ = -1;
   if (zygote_pidfd_ >= 0) PidfdSignal(zygote_pidfd_, SIGKILL);
-  FailForks(Worker::State::kForking, ESRCH);
-  FailForks(Worker::State::kQueued, ESRCH);
+  FailForks(Worker::State::kForking, error);
+  FailForks(Worker::State::kQueued, error);
 }
 
 void Shim::FailForks(Worker::State state, int error) {

@@ -1,11 +1,67 @@
 #include "agent/run_job.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+
 #include "agent/coordinator/run_loop.h"
+#include "agent/launch/start_advice.h"
 #include "base/id.h"
+#include "os/signals.h"
 
 namespace muster::agent {
 
+namespace {
+
+/// What a run cannot do without, before anything of it exists.
+Status CheckProcess(const RunOptions& options) {
+  std::error_code gone;
+  const auto folder = std::filesystem::current_path(gone);
+  if (gone) {
+    return Error(Code::kPrecondition, "the working folder is gone or not readable",
+                 "cd to one that exists; nothing was made");
+  }
+  // A page, two pipes, two logs and the steps for each rank, and some for the run.
+  const rlim_t needed = 40 + rlim_t{6} * options.ranks;
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < needed) {
+    return Error(Code::kExhausted,
+                 fmt::format("a run of {} ranks needs {} open files; the hard limit is {}",
+                             options.ranks, needed, limit.rlim_max),
+                 fmt::format("raise it (ulimit -Hn {}); nothing was made", needed));
+  }
+  return Ok();
+}
+
+/// What ends or asks something of a run. HUP stays ignored for who was started by nohup.
+std::vector<int> WatchedSignals() {
+  std::vector<int> watched = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2};
+  struct sigaction hup{};
+  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
+    watched.push_back(SIGHUP);
+  }
+  return watched;
+}
+
+Error NotStarted(Error error, const std::string& path) {
+  std::string hint = error.hint();
+  if (hint.empty() && error.code() == Code::kExhausted) {
+    hint = fmt::format("the limits are {} and {}", DescriptorLimit(), ProcessLimit());
+  }
+  if (!hint.empty()) hint += "; ";
+  return {error.code(), error.message(),
+          fmt::format("{}no worker was started, and {} can be used again", hint, path)};
+}
+
+}  // namespace
+
 Result<RunOutcome> RunJob(const RunOptions& options) {
+  MUSTER_TRY(CheckProcess(options));
+  // Before the folder: who interrupts a run finds one that says so, or none. Before the first
+  // thread, too: every thread inherits the mask.
+  os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(WatchedSignals()));
   const std::string id = SystemIds().Next(8);
   const std::string path = options.folder.empty()
                                ? DefaultRunFolder(options.name, id, SystemClock().Wall())
@@ -17,8 +73,9 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
                                                    .ranks = options.ranks,
                                                    .job_yaml = options.job_yaml},
                                                   SystemClock()));
-  const auto run = MUSTER_TRY(RunLoop::Create(options, std::move(folder), id));
-  return run->Run();
+  auto run = RunLoop::Create(options, std::move(folder), id, std::move(signals));
+  if (!run) return NotStarted(std::move(run.error()), path);
+  return (*run)->Run();
 }
 
 }  // namespace muster::agent

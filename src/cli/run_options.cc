@@ -17,6 +17,8 @@ namespace muster::cli {
 namespace {
 
 constexpr std::string_view kTrainer = "muster-train";
+constexpr double kMostGrace = 3600;
+constexpr std::uint32_t kMostRestarts = 1'000'000;
 
 bool IsJobFile(const std::vector<std::string>& words) {
   if (words.size() != 1) return false;
@@ -80,7 +82,10 @@ Result<std::string> FindCommand(const std::string& name, const std::string& fold
                  "chmod +x it, or put its interpreter in front; nothing was created");
   }
   // Workers get an absolute path: their folder is ours now, but not for ever.
-  return std::filesystem::absolute(*found).lexically_normal().string();
+  std::error_code gone;
+  const auto absolute = std::filesystem::absolute(*found, gone);
+  if (gone) return ErrnoError("working folder", gone.value()).Hint("cd to one that exists");
+  return absolute.lexically_normal().string();
 }
 
 Result<std::string> FindShim(const std::string& folder) {
@@ -132,13 +137,32 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
   }
   if (flags.grace_s) {
     policy.grace = std::chrono::duration_cast<agent::nanoseconds>(
-        std::chrono::duration<double>(std::clamp(*flags.grace_s, 0.0, 3600.0)));
+        std::chrono::duration<double>(*flags.grace_s));
   }
+}
+
+Status CheckFlags(const RunFlags& flags) {
+  // Written so that a NaN, which is in no range, is refused.
+  if (flags.grace_s && !(*flags.grace_s >= 0 && *flags.grace_s <= kMostGrace)) {
+    return Error(Code::kInvalid, fmt::format("--grace is {}", *flags.grace_s),
+                 fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
+  }
+  if (flags.ranks && (*flags.ranks < 1 || *flags.ranks > agent::shim::kMaxWorkers)) {
+    return Error(
+        Code::kInvalid, fmt::format("--ranks is {}", *flags.ranks),
+        fmt::format("give 1 to at most {} ranks; nothing was made", agent::shim::kMaxWorkers));
+  }
+  if (flags.max_restarts && *flags.max_restarts > kMostRestarts) {
+    return Error(Code::kInvalid, fmt::format("--max-restarts is {}", *flags.max_restarts),
+                 fmt::format("give 0 to {}; nothing was made", kMostRestarts));
+  }
+  return Ok();
 }
 
 }  // namespace
 
 Result<spec::Job> JobFor(const RunFlags& flags) {
+  MUSTER_TRY(CheckFlags(flags));
   spec::Job job;
   if (IsJobFile(flags.words)) {
     job = MUSTER_TRY(spec::ReadJob(PosixFiles(), flags.words[0])).job;

@@ -180,6 +180,59 @@ def test_a_shim_that_does_not_answer_does_not_hold_the_end(start, python):
     run.assert_nothing_left()
 
 
+def test_a_second_interrupt_does_not_wait_for_a_shim_that_does_not_answer(start):
+    run = start("muster-train", "--steps", 100000, flags=["--grace", "500"])
+    run.wait_step(5)
+    os.kill(run.shim(), signal.SIGSTOP)
+    run.process.send_signal(signal.SIGINT)
+    run.wait_event("signal")
+    run.process.send_signal(signal.SIGINT)
+    assert run.end(limit=8) == 130
+    assert "muster-shim does not answer; it was killed" in run.err
+    run.assert_nothing_left()
+
+
+def test_sigkill_of_muster_run_wakes_a_stopped_shim_which_clears_up(start, python):
+    run = started(start, python, DAEMON + "\ntime.sleep(600)", flags=["--grace", "0.2"])
+    run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
+    os.kill(run.shim(), signal.SIGSTOP)
+    run.process.kill()
+    run.end()
+    run.assert_nothing_left()
+
+
+NEST = """
+import os, pathlib, time
+own = next(line[3:] for line in open("/proc/self/cgroup").read().splitlines() if line.startswith("0::"))
+for root in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+    group = pathlib.Path(root + own)
+    if "muster-" in own and (group / "cgroup.procs").exists():
+        inner = group / f"sub{os.environ['RANK']}" / "deeper"
+        inner.mkdir(parents=True)
+        (group.parent / f"beside{os.environ['RANK']}").mkdir()
+        (inner / "cgroup.procs").write_text(str(os.getpid()))
+        print("nested", flush=True)
+print("up", flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["by itself", "SIGTERM", "SIGKILL of the shim"])
+def test_groups_that_workers_make_below_ours_go_with_it(start, python, how):
+    run = start(python, "-c", NEST + ("" if how == "by itself" else "time.sleep(600)"))
+    if how != "by itself":
+        for rank in range(2):
+            wait_log(run, rank)
+        wait_up(run)
+        if b"nested" not in run.log(0):
+            pytest.skip("no writable cgroup here")
+        if how == "SIGTERM":
+            run.process.send_signal(signal.SIGTERM)
+        else:
+            os.kill(run.shim(), signal.SIGKILL)
+    assert run.end() == {"by itself": 0, "SIGTERM": 143}.get(how, 1), run.err
+    run.assert_nothing_left(limit=3)
+
+
 def test_signals_in_the_last_moments_do_not_cost_the_result(start):
     run = start("muster-train", "--steps", 100000, flags=["--json"])
     run.wait_step(20)
@@ -237,12 +290,30 @@ def test_two_runs_in_one_folder_the_second_is_refused(start):
     assert len(first.events("run_started")) == 1
 
 
+def test_two_runs_that_begin_at_once_in_one_folder_know_of_each_other(start, tmp_path):
+    for number in range(4):
+        runs = [start("/bin/sleep", 0.5, folder=tmp_path / f"shared-{number}") for _ in range(2)]
+        codes = [run.end() for run in runs]
+        assert sorted(codes) == [0, 5], [run.err for run in runs]
+        winner, loser = sorted(runs, key=lambda run: run.process.returncode)
+        assert f"process {winner.process.pid} on host" in loser.err
+
+
 @pytest.mark.parametrize(
     ("command", "options", "code", "text"),
     [
         (["no-such-program"], {}, 3, "no-such-program"),
         (["./missing.sh"], {}, 3, "missing.sh"),
-        (["true"], {"ranks": 0}, 2, "ranksPerNode"),
+        (["true"], {"ranks": 0}, 2, "--ranks is 0"),
+        (["true"], {"ranks": -1}, 2, "--ranks"),
+        (["true"], {"ranks": 4294967297}, 2, "--ranks"),
+        (["true"], {"flags": ["--grace", "nan"]}, 2, "--grace is nan"),
+        (["true"], {"flags": ["--grace", "inf"]}, 2, "--grace is inf"),
+        (["true"], {"flags": ["--grace", "1e300"]}, 2, "0 to 3600 seconds"),
+        (["true"], {"flags": ["--grace=-1"]}, 2, "0 to 3600 seconds"),
+        (["true"], {"flags": ["--grace", "4000"]}, 2, "0 to 3600 seconds"),
+        (["true"], {"flags": ["--max-restarts=-1"]}, 2, "--max-restarts"),
+        (["true"], {"flags": ["--max-restarts", "4294967295"]}, 2, "--max-restarts"),
         (["true"], {"ranks": 100000}, 2, "at most"),
         (["/dev/null"], {}, 2, "/dev/null"),
     ],
@@ -259,7 +330,32 @@ def test_a_missing_interpreter_ends_at_once_with_127(start, script):
     path.chmod(0o755)
     run = start(path)
     assert run.end() == 127
+    assert f"{path} exists, but its interpreter /no/such/python does not" in run.err
     assert len(run.events("generation_started")) == 1
+    run.assert_nothing_left()
+
+
+def test_a_script_without_an_interpreter_is_told_to_name_one(start, script):
+    path = script("echo hi\n", "tool")
+    path.chmod(0o755)
+    run = start(path)
+    assert run.end() == 126
+    assert "#!/bin/sh" in run.err and str(path) in run.err
+
+
+def test_a_run_folder_that_is_moved_away_loses_neither_fault_nor_reason(start, tmp_path):
+    run = start("muster-train", "--steps", 100000)
+    run.wait_step(20)
+    moved = tmp_path / "moved"
+    run.folder.rename(moved)
+    old, run.folder = run.folder, moved
+    run.kill(1)
+    run.folder = old
+    assert run.end() == 1
+    assert "rank 1 killed by SIGKILL" in run.err and f"moved to {moved}" in run.err
+    assert json.loads((moved / "fault-1.json").read_text())["cause"] == "killed by SIGKILL"
+    assert "killed by SIGKILL" in json.loads((moved / "result.json").read_text())["reason"]
+    assert not run.folder.exists()
     run.assert_nothing_left()
 
 

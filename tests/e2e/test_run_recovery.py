@@ -7,6 +7,7 @@ import random
 import resource
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -191,6 +192,18 @@ def test_a_copy_that_cannot_become_a_worker_says_why(start, tmp_path):
     assert run.result()["restarts"] == 1
 
 
+def test_a_death_while_the_shim_was_stopped_counts_from_the_last_sign_of_life(start):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, "--every", 25)
+    run.wait_step(60)
+    shim = run.shim()
+    os.kill(shim, signal.SIGSTOP)
+    run.kill(0)
+    time.sleep(1.5)  # that time passes is what is tested
+    os.kill(shim, signal.SIGCONT)
+    assert run.end() == 0, run.err
+    assert run.result()["lost"]["detect_s"] > 1.3
+
+
 def test_a_shim_with_few_descriptors_does_not_spin(start):
     run = start("muster-train", "--steps", 100000)
     run.wait_step(20)
@@ -208,6 +221,32 @@ def test_a_shim_with_few_descriptors_does_not_spin(start):
     run.process.send_signal(signal.SIGTERM)
     run.end()
     run.assert_nothing_left()
+
+
+def test_a_zygote_that_does_not_answer_is_bypassed_soon(start):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, "--every", 25)
+    run.wait_step(60)
+    os.kill(run.zygote(), signal.SIGSTOP)
+    run.kill(1)
+    assert run.end(limit=20) == 0, run.err
+    assert "rank 1 killed by SIGKILL" in run.err.split("not recovered yet")[0]
+    assert run.err.count("does not answer and was killed; workers are executed from now on") == 1
+    assert {e["how"] for e in run.events("worker_started") if e["gen"] > 1} == {"exec"}
+    run.assert_nothing_left()
+
+
+def test_a_shim_and_a_zygote_that_pause_together_are_not_mute(start):
+    run = start("muster-train", "--steps", STEPS, "--step-ms", 2, "--every", 25)
+    run.wait_step(60)
+    shim, zygote = run.shim(), run.zygote()
+    for pid in (zygote, shim):
+        os.kill(pid, signal.SIGSTOP)
+    run.kill(1)
+    time.sleep(3.5)  # longer than a zygote may be silent: that time passes is what is tested
+    for pid in (shim, zygote):
+        os.kill(pid, signal.SIGCONT)
+    assert run.end() == 0, run.err
+    assert {e["how"] for e in run.events("worker_started")} == {"fork"}
 
 
 def test_a_broken_zygote_means_exec_and_is_said_once(start, bin_with_stepper, script, python):

@@ -118,7 +118,8 @@ class Step {
     JobState& s = state();
     const bool follows = IsFollower(*rank.ending, rank.steps);
     if (IsCauseRather(*rank.ending, follows)) {
-      s.fault = Fault{number, s.generation, *rank.ending, rank.step, rank.steps, rank.exception};
+      s.fault = Fault{number,     s.generation,   *rank.ending, rank.step,
+                      rank.steps, rank.exception, rank.alive};
     }
     // A follower may be gone before the rank whose fault it tells of.
     const Instant deadline = now_ + (follows ? policy_.follower_wait : policy_.gather);
@@ -230,6 +231,7 @@ class Step {
     const nanoseconds grace = impatient ? nanoseconds(0) : policy_.grace;
     // A terminal's Ctrl-C means stop, and TERM is how a program is told to stop.
     Finish(Interrupted(signal), signal == SIGINT ? SIGTERM : signal, grace);
+    if (impatient) s.deadline = std::min(s.deadline, now_ + policy_.kill_limit);
   }
 
   static Verdict Interrupted(int signal) {

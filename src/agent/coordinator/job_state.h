@@ -25,6 +25,7 @@ struct Policy {
   nanoseconds grace = std::chrono::seconds(30);         ///< TERM to KILL, foreign programs
   nanoseconds start_limit = std::chrono::seconds(60);   ///< until every worker was started
   nanoseconds stop_limit = std::chrono::seconds(10);    ///< for the shim's answer, beside the grace
+  nanoseconds kill_limit = std::chrono::seconds(1);     ///< the same, for a user who lost patience
   std::uint32_t no_progress_limit = 3;                  ///< generations without a new durable step
 };
 
@@ -38,6 +39,7 @@ struct Ending {
   bool never_found =
       false;  ///< the command itself is at fault: it will not run the next time either
   Instant time;
+  std::string advice{};  ///< what start_error means here and what to do about it
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };
 
@@ -46,6 +48,7 @@ struct RankStatus {
   bool steps = false;         ///< it publishes steps through the heartbeat in this generation
   std::uint64_t step = 0;     ///< the last it finished
   std::uint64_t durable = 0;  ///< the newest in a committed checkpoint
+  Instant alive;              ///< when its heartbeat moved last
   std::optional<Ending> ending;
   std::string exception;  ///< last line of its stderr, when it ended by itself
 };
@@ -58,6 +61,7 @@ struct Fault {
   std::uint64_t step = 0;
   bool steps = false;
   std::string exception;
+  Instant alive;  ///< of the heartbeat, when there is one
 };
 
 enum class Phase {

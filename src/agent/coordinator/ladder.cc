@@ -63,9 +63,16 @@ bool IsFollower(const Ending& ending, bool steps) {
          ending.code == spec::kFollowerExit;
 }
 
+Instant DiedAt(const Fault& fault) {
+  const bool from_outside = fault.ending.signal != 0 && !IsOwnCrash(fault.ending);
+  if (!from_outside || fault.alive == Instant{}) return fault.ending.time;
+  return std::min(fault.alive, fault.ending.time);
+}
+
 std::string Describe(const Ending& ending) {
   if (ending.start_error != 0) {
-    return fmt::format("could not be started: {}", std::strerror(ending.start_error));
+    return fmt::format("could not be started: {}{}{}", std::strerror(ending.start_error),
+                       ending.advice.empty() ? "" : "; ", ending.advice);
   }
   if (ending.signal != 0) return "killed by " + os::SignalName(ending.signal);
   return fmt::format("ended with exit code {}", ending.code);
@@ -92,7 +99,12 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   if (refusal == ESRCH && state.zygote_served) {
     return Restart(RestartKind::kNewZygote, "the fork server died; a new one is started");
   }
-  if (refusal == EBUSY || refusal == ESRCH || refusal == ETIMEDOUT) {
+  if (refusal == ETIMEDOUT) {
+    return Restart(
+        RestartKind::kExec,
+        "the fork server does not answer and was killed; workers are executed from now on");
+  }
+  if (refusal == EBUSY || refusal == ESRCH) {
     return Restart(RestartKind::kExec,
                    "the fork server cannot copy itself; workers are executed from now on");
   }

@@ -42,7 +42,9 @@ bool IsOwnCrash(const Ending& ending);
 /// A worker of ours that says with its exit code (spec/env.h) that it failed only because another
 /// rank did. It is the fault of a generation only when no other rank fails in time.
 bool IsFollower(const Ending& ending, bool steps);
-
+/// When the time lost to the fault begins. Of a signal from outside nobody saw the moment: it
+/// counts from the last sign of life, because who reports the death may have been stopped itself.
+Instant DiedAt(const Fault& fault);
 /// Whether an errno of a worker's start says that the command itself cannot run; everything else
 /// (memory, descriptors, processes) may be better the next time.
 bool IsCommandAtFault(int start_error);

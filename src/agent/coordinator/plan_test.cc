@@ -99,7 +99,7 @@ std::vector<LadderCase> Ladder() {
       {"zygote never worked", With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = true; }),
        off, RestartKind::kExec, 0, "executed from now on"},
       {"zygote says nothing", With(Faulty(silent), [](JobState& s) { s.use_zygote = true; }), off,
-       RestartKind::kExec, 0, "executed from now on"},
+       RestartKind::kExec, 0, "does not answer"},
       {"zygote died",
        With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = s.zygote_served = true; }), off,
        RestartKind::kNewZygote, 0, "a new one"},
@@ -296,10 +296,11 @@ TEST(Advance, AStopHasADeadlineThatNothingProlongs) {
   job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
   EXPECT_EQ(job.state.deadline, job.now + job.policy.grace + job.policy.stop_limit);
   job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
-  EXPECT_EQ(job.state.deadline, job.now + job.policy.stop_limit);
-  job.now += seconds(1);
+  const Instant soon = job.now + job.policy.kill_limit;  // who lost patience has waited enough
+  EXPECT_EQ(job.state.deadline, soon);
+  job.now += milliseconds(500);
   job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
-  EXPECT_EQ(job.state.deadline, job.now + job.policy.stop_limit - seconds(1));
+  EXPECT_EQ(job.state.deadline, soon);
 }
 
 TEST(Advance, AGraceOfCenturiesIsNotOver) {
@@ -308,6 +309,18 @@ TEST(Advance, AGraceOfCenturiesIsNotOver) {
   job.Begin();
   job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGINT});
   EXPECT_EQ(job.state.deadline, kNever);
+}
+
+TEST(DiedAt, ADeathFromOutsideCountsFromTheLastSignOfLife) {
+  Fault fault = *Faulty(kKilled).fault;
+  EXPECT_EQ(DiedAt(fault), kNow);
+  fault.alive = kNow - seconds(2);
+  EXPECT_EQ(DiedAt(fault), fault.alive);
+  fault.alive = kNow + seconds(1);  // never later than the death that was seen
+  EXPECT_EQ(DiedAt(fault), kNow);
+  fault.alive = kNow - seconds(2);
+  fault.ending = kCode3;
+  EXPECT_EQ(DiedAt(fault), kNow);
 }
 
 TEST(Advance, AStartThatTakesTooLongIsATimeOut) {

@@ -2,15 +2,34 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <nlohmann/json.hpp>
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/launch/sweep.h"
+#include "agent/shim/job_cgroup.h"
 
 namespace muster::agent {
 namespace {
 
 using std::chrono::seconds;
+
+constexpr auto kShimExit = seconds(15);
+
+/// True when it ended. A Ctrl-C that waits by now leaves it no more than `impatience`.
+bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
+  Instant deadline = MonotonicClock::now() + kShimExit;
+  while (MonotonicClock::now() < deadline) {
+    const auto ended = shim.process().Wait(std::chrono::milliseconds(50));
+    if (!ended || *ended) return ended.has_value();
+    sigset_t waiting;
+    ::sigpending(&waiting);
+    const bool interrupted = ::sigismember(&waiting, SIGINT) == 1;
+    if (interrupted) deadline = std::min(deadline, MonotonicClock::now() + impatience);
+  }
+  return false;
+}
 
 double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
 
@@ -19,8 +38,7 @@ double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 RunOutcome RunLoop::End() {
   const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
   if (shim_lost_) {
-    SweepAfterShim(cgroup_);
-    shim_.reset();
+    Sweep();
   } else {
     LeaveShim();
   }
@@ -43,15 +61,38 @@ RunOutcome RunLoop::End() {
   return outcome;
 }
 
+void RunLoop::LeaveShim() {
+  if (!shim_) return;
+  if (shim_watch_) loop_->Remove(*shim_watch_);
+  shim_watch_.reset();
+  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
+  // with all that is below it.
+  const bool gone = shim_->Goodbye() && AwaitShimExit(*shim_, options_.policy.kill_limit);
+  if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
+    shim_.reset();
+    return;
+  }
+  Sweep();
+}
+
+void RunLoop::Sweep() {
+  shim_.reset();
+  if (SweepAfterShim(cgroup_) || cgroup_.empty()) return;
+  console_->Say(
+      fmt::format("muster: the control group {} stays: something in it does not end; "
+                  "see its cgroup.procs, then remove it with rmdir",
+                  cgroup_));
+}
+
 /// The run is over and its result comes next: no signal may cut that short any more. They stay
 /// blocked until the program has ended.
 void RunLoop::LetGoOfSignals() {
   for (;;) {
-    const auto signal = signals_->Read();
+    const auto signal = signals_.Read();
     if (!signal || !*signal) break;
     events_.Add("signal", {{"name", os::SignalName((*signal)->number)}});
   }
-  signals_->StayBlocked();
+  signals_.StayBlocked();
 }
 
 /// Said by mouth as well: a disk that is still full takes no event either.

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <utility>
 
-#include "agent/launch/sweep.h"
+#include "agent/launch/start_advice.h"
 
 namespace muster::agent {
 namespace {
@@ -17,21 +17,10 @@ using std::chrono::seconds;
 
 constexpr auto kHousekeeping = seconds(1);
 constexpr auto kOrphanGrace = seconds(10);
-constexpr auto kShimExit = seconds(15);
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
 constexpr int kMaxZygoteDeaths = 3;
 constexpr int kTimeLimitCode = 7;
-
-/// What ends or asks something of a run. HUP stays ignored for who was started by nohup.
-std::vector<int> WatchedSignals() {
-  std::vector<int> watched = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2};
-  struct sigaction hup{};
-  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
-    watched.push_back(SIGHUP);
-  }
-  return watched;
-}
 
 /// A rank costs us some six descriptors: its page, two pipes, two logs, its steps. The value is the
 /// limit that workers are to find; 0: ours was not changed.
@@ -51,7 +40,8 @@ ConsoleOptions ConsoleFor(const RunOptions& options) {
 
 }  // namespace
 
-RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id)
+RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
+                 os::SignalFd signals)
     : options_(options),
       clock_(SystemClock()),
       folder_(std::move(folder)),
@@ -59,27 +49,26 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       console_(std::make_shared<Console>(ConsoleFor(options), clock_)),
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
+      signals_(std::move(signals)),
       begin_(clock_.Now()) {
   state_.ranks.resize(options.ranks);
   state_.use_zygote = options.zygote;
 }
 
 Result<std::unique_ptr<RunLoop>> RunLoop::Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id) {
-  std::unique_ptr<RunLoop> run(new RunLoop(options, std::move(folder), run_id));
+                                                 const std::string& run_id, os::SignalFd signals) {
+  std::unique_ptr<RunLoop> run(new RunLoop(options, std::move(folder), run_id, std::move(signals)));
   MUSTER_TRY(run->SetUp());
   return run;
 }
 
 Status RunLoop::SetUp() {
-  // Before the first thread: every thread inherits the mask.
-  signals_.emplace(MUSTER_TRY(os::SignalFd::Block(WatchedSignals())));
   std::signal(SIGPIPE, SIG_IGN);
   soft_nofile_ = RaiseDescriptorLimit();
   // When the shim is killed, what its workers left behind comes to us.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   loop_ = MUSTER_TRY(os::EventLoop::Create());
-  MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
+  MUSTER_TRY(loop_->Watch(signals_.fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   board_.emplace(
       MUSTER_TRY(RankBoard::Create(folder_.files(), folder_.At("steps"), options_.ranks)));
   generations_ = MUSTER_TRY(GenerationWriter::Start(
@@ -93,7 +82,8 @@ Status RunLoop::SetUp() {
                                        .folder = folder_.At("logs"),
                                        .console = console_,
                                        .clock = &clock_}));
-  return StartShim();
+  MUSTER_TRY(StartShim());
+  return folder_.Begin();
 }
 
 Status RunLoop::StartShim() {
@@ -103,6 +93,7 @@ Status RunLoop::StartShim() {
                                     .id = run_id_,
                                     .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
                                     .soft_nofile = soft_nofile_})));
+  Handle(MUSTER_TRY(shim_->AwaitHello()));
   shim_watch_ =
       MUSTER_TRY(loop_->Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
   zygote_alive_ = false;
@@ -213,8 +204,9 @@ void RunLoop::StartWhenWritten() {
                             *board_);
   }();
   if (!started) {
-    Feed({.kind = Event::Kind::kGiveUp, .ending = {.code = 1}, .text = started.error().ToString()});
-    return;
+    return Feed({.kind = Event::Kind::kGiveUp,
+                 .ending = {.code = 1},
+                 .text = WhyNotStarted(started.error())});
   }
   DrainLater();
 }
@@ -239,27 +231,13 @@ void RunLoop::LoseShim(const std::string& reason) {
   if (shim_watch_) loop_->Remove(*shim_watch_);
   shim_watch_.reset();
   shim_lost_ = true;
+  if (state_.verdict) console_->Say("muster: " + reason);  // the verdict is another one
   Feed({.kind = Event::Kind::kShimLost, .text = reason});
 }
 
 Status RunLoop::RenewShim() {
   LeaveShim();
   return StartShim();
-}
-
-void RunLoop::LeaveShim() {
-  if (!shim_) return;
-  if (shim_watch_) loop_->Remove(*shim_watch_);
-  shim_watch_.reset();
-  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
-  // with all that is below it.
-  bool gone = false;
-  if (shim_->Goodbye()) {
-    const auto ended = shim_->process().Wait(kShimExit);
-    gone = ended && *ended;
-  }
-  if (!gone) SweepAfterShim(cgroup_);
-  shim_.reset();
 }
 
 void RunLoop::ArmTick() {
@@ -279,7 +257,7 @@ void RunLoop::ArmTick() {
 
 void RunLoop::ReadSignals() {
   for (;;) {
-    const auto signal = signals_->Read();
+    const auto signal = signals_.Read();
     if (!signal || !*signal) return;
     const int number = (*signal)->number;
     events_.Add("signal", {{"name", os::SignalName(number)}});
@@ -340,7 +318,9 @@ void RunLoop::HandleStarted(const shim::Started& started) {
               .generation = Generation(started.generation)};
   if (started.error != 0) {
     event.kind = Event::Kind::kExited;
-    event.ending = {.start_error = started.error, .time = clock_.Now()};
+    event.ending = {.start_error = started.error,
+                    .time = clock_.Now(),
+                    .advice = StartAdvice(options_.program, started.error)};
   } else {
     state_.zygote_served = state_.zygote_served || started.forked != 0;
     events_.Add("worker_started", {{"gen", started.generation},
@@ -377,7 +357,8 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .signal = exited.signal,
                   .start_error = exited.exec_error,
                   .never_found = IsCommandAtFault(exited.exec_error),
-                  .time = Instant(nanoseconds(exited.time_ns))};
+                  .time = Instant(nanoseconds(exited.time_ns)),
+                  .advice = StartAdvice(options_.program, exited.exec_error)};
   if (generation == state_.generation && IsOwnCrash(event.ending)) {
     event.text = ExceptionLine(LastWordsOf(rank, generation));
   }

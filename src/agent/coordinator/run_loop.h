@@ -32,13 +32,15 @@ namespace muster::agent {
 
 class RunLoop {
  public:
-  /// `options` outlives the loop. Starts the shim and, for programs that have one, the zygote.
+  /// `options` outlives the loop; `signals` are those that end a run. Starts the shim and, for
+  /// programs that have one, the zygote.
   static Result<std::unique_ptr<RunLoop>> Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id);
+                                                 const std::string& run_id, os::SignalFd signals);
   RunOutcome Run();
 
  private:
-  RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id);
+  RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
+          os::SignalFd signals);
   Status SetUp();
   Status StartShim();
 
@@ -70,16 +72,18 @@ class RunLoop {
   void NoteExit(const Event& event);
   void NotePhase(Phase before, const Plan& plan);
   void NoteFault(const std::string& decision);
+  std::string WhyNotStarted(const Error& error) const;
+  void TellFaultLater();
   void TellRecovery();
   void ReportLosses();
   void WriteFaults(bool now);
   void WriteFaultsLater();
   void Housekeep();
 
-  void LeaveShim();
-
   // run_end.cc: the end
   RunOutcome End();
+  void LeaveShim();
+  void Sweep();
   void LetGoOfSignals();
   std::string FormatResult(const Verdict& verdict) const;
   void ReportRecordLoss();
@@ -97,7 +101,7 @@ class RunLoop {
   bool feeding_ = false;
 
   std::unique_ptr<os::EventLoop> loop_;
-  std::optional<os::SignalFd> signals_;
+  os::SignalFd signals_;
   std::optional<ShimClient> shim_;
   std::optional<os::WatchId> shim_watch_;
   std::optional<os::TimerId> tick_;

@@ -15,6 +15,7 @@ using std::chrono::seconds;
 constexpr auto kDrainSoon = milliseconds(10);
 constexpr auto kDrainUsual = milliseconds(100);
 constexpr auto kSoonFor = seconds(30);
+constexpr auto kRecoverySoon = milliseconds(1500);
 constexpr auto kFaultRetry = milliseconds(20);
 
 std::string_view CauseOf(RankState state) {
@@ -30,6 +31,7 @@ void RunLoop::ObserveRank(Rank rank) {
   if (pulse.generation != state_.generation) return;
   status.steps = true;
   status.step = pulse.step;
+  status.alive = pulse.phase_since;
   status.durable = std::max(status.durable, pulse.durable_step);
   if (pulse.durable_step <= durable_) return;
   durable_ = pulse.durable_step;
@@ -108,9 +110,9 @@ void RunLoop::NoteFault(const std::string& decision) {
                         {"rank", fault.rank.value()},
                         {"cause", cause},
                         {"step", fault.step},
-                        {"died_ns", fault.ending.time.time_since_epoch().count()}});
+                        {"died_ns", DiedAt(fault).time_since_epoch().count()}});
   events_.Add("pause", {{"gen", fault.generation.value()}});
-  accounting_.FaultStruck(fault.ending.time, fault.step);
+  accounting_.FaultStruck(DiedAt(fault), fault.step);
   accounting_.Paused(now);
   FaultRecord record;
   record.fault = fault;
@@ -124,9 +126,34 @@ void RunLoop::NoteFault(const std::string& decision) {
   fault_sentence_ = fmt::format("rank {} {}{}", fault.rank.value(), cause,
                                 fault.steps ? fmt::format(" at step {}", fault.step) : "");
   WriteFaultsLater();
+  TellFaultLater();
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
     console_->Say("muster: " + decision);
   }
+}
+
+/// Of a generation: with the fault that it was to follow, and where the folder went when somebody
+/// moved it.
+std::string RunLoop::WhyNotStarted(const Error& error) const {
+  std::string why = error.ToString();
+  const std::string now = folder_.Now();
+  if (!now.empty() && now != folder_.path()) {
+    why = fmt::format("the run folder was moved to {}: {}", now, why);
+  }
+  if (now.empty()) why = fmt::format("the run folder {} is gone: {}", folder_.path(), why);
+  return fault_sentence_ ? fmt::format("{}, and could not be restarted: {}", *fault_sentence_, why)
+                         : why;
+}
+
+/// One sentence tells a prompt recovery; a slow one is not waited for.
+void RunLoop::TellFaultLater() {
+  const Generation generation = state_.fault->generation;
+  loop_->After(kRecoverySoon, [this, generation] {
+    const bool same = state_.fault && state_.fault->generation == generation;
+    if (same && fault_sentence_ && !state_.verdict) {
+      console_->Say("muster: " + *fault_sentence_ + "; not recovered yet");
+    }
+  });
 }
 
 void RunLoop::TellRecovery() {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kControlFd = 3;
 // The shim never blocks, so a full socket empties within moments.
+constexpr auto kHelloLimit = std::chrono::seconds(20);
 constexpr auto kSendLimit = std::chrono::seconds(5);
 
 template <typename T>
@@ -53,6 +54,18 @@ Result<ShimClient> ShimClient::Start(const ShimStart& start) {
       .new_session = true,
   }));
   return ShimClient(std::move(ours), std::move(process));
+}
+
+Result<ShimMessage> ShimClient::AwaitHello() {
+  if (!MUSTER_TRY(os::WaitFd(socket_.get(), POLLIN, kHelloLimit))) {
+    return Error(Code::kDeadline, "muster-shim does not start");
+  }
+  auto message = Receive();
+  if (message && *message) return **message;
+  const auto exit = process_.Wait(std::chrono::seconds(1));
+  return Error(Code::kExhausted,
+               fmt::format("muster-shim could not start: {}",
+                           exit && *exit ? os::Describe(**exit) : "it closed its socket"));
 }
 
 Status ShimClient::Send(const void* message, std::size_t size, const std::vector<int>& fds) {

@@ -47,6 +47,9 @@ class ShimClient {
  public:
   static Result<ShimClient> Start(const ShimStart& start);
 
+  /// Waits until the shim has set itself up.
+  Result<ShimMessage> AwaitHello();
+
   int fd() const { return socket_.get(); }
   const os::Process& process() const { return process_; }
 

@@ -74,7 +74,7 @@ std::string FormatFault(const FaultRecord& record) {
                      {"exception", fault.exception},
                      {"layer", record.fault.ending.start_error != 0 ? "start" : "pidfd"},
                      {"decision", record.decision},
-                     {"died_ns", Nanoseconds(fault.ending.time)},
+                     {"died_ns", Nanoseconds(DiedAt(fault))},
                      {"pause_ns", Nanoseconds(record.paused)},
                      {"stopped_ns", Nanoseconds(record.stopped)},
                      {"ranks", FormatRanks(record.ranks)},

@@ -3,13 +3,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/durable.h"
@@ -57,26 +60,59 @@ std::string Fact(const Json& run, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-/// "run 1a2b3c4d, process 123 on host x since 2026-…", from its run.json.
-std::string Holder(FileSystem& files, const std::string& path) {
-  const auto text = files.ReadAll(path + "/run.json", 64_KiB);
-  if (!text) return "another muster run";
-  const Json run = Json::parse(*text, nullptr, false);
+/// "run 1a2b3c4d, process 123 on host x since 2026-…", from what the holder wrote into its lock.
+std::string Holder(FileSystem& files, const std::string& lock) {
+  Json run;
+  // Who has only just locked it has not written yet.
+  for (int tries = 0; tries < 40 && !run.is_object(); ++tries) {
+    if (tries > 0) ::poll(nullptr, 0, 5);
+    if (const auto text = files.ReadAll(lock, 64_KiB)) run = Json::parse(*text, nullptr, false);
+  }
   if (!run.is_object()) return "another muster run";
   return fmt::format("run {}, process {} on host {} since {}", Fact(run, "id"), Fact(run, "pid"),
                      Fact(run, "host"), Fact(run, "created_utc"));
 }
 
-Result<Fd> Lock(FileSystem& files, const std::string& path) {
+/// Takes the lock and writes `holder` into it. A disk without room for that keeps nobody from
+/// running.
+Result<Fd> Lock(FileSystem& files, const std::string& path, const std::string& holder) {
   const std::string name = path + "/lock";
   Fd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.valid()) return ErrnoError("create " + name, errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) < 0) {
     if (errno != EWOULDBLOCK) return ErrnoError("lock " + name, errno);
-    return Error(Code::kConflict, path + " is in use by " + Holder(files, path),
+    return Error(Code::kConflict, path + " is in use by " + Holder(files, name),
                  "wait for it, or give another --run-dir; nothing was changed");
   }
+  if (::ftruncate(fd.get(), 0) == 0) {
+    [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), holder.data(), holder.size(), 0);
+  }
   return fd;
+}
+
+/// Before the first folder of a path is made: that the last file in it will have a name that the
+/// kernel takes.
+Status CheckLength(const std::string& path) {
+  constexpr std::size_t kInside = 128;  // of the longest name below a run folder
+  std::error_code unknown;
+  const std::string absolute = std::filesystem::absolute(path, unknown).string();
+  const std::size_t length = std::max(path.size(), absolute.size());
+  if (length + kInside > PATH_MAX) {
+    return Error(Code::kInvalid,
+                 fmt::format("the run folder's path has {} bytes; at most {} are possible", length,
+                             PATH_MAX - kInside),
+                 "give a shorter --run-dir; nothing was made");
+  }
+  for (const auto& name : std::filesystem::path(path)) {
+    if (name.string().size() <= NAME_MAX) continue;
+    return Error(
+        Code::kInvalid,
+        fmt::format("a folder's name in the run folder's path has {} bytes; at most {} are "
+                    "possible",
+                    name.string().size(), NAME_MAX),
+        "give a shorter --run-dir; nothing was made");
+  }
+  return Ok();
 }
 
 std::string HostName() {
@@ -89,40 +125,63 @@ std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string FormatFacts(const RunFacts& facts, const Clock& clock) {
+  return Dump({{"format", "muster-run/1"},
+               {"id", facts.id},
+               {"name", facts.name},
+               {"version", facts.version},
+               {"host", HostName()},
+               {"pid", ::getpid()},
+               {"created_utc", FormatUtc(clock.Wall())},
+               {"created_ns", clock.Now().time_since_epoch().count()},
+               {"ranks", facts.ranks}});
+}
+
 }  // namespace
 
 Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
                                     const RunFacts& facts, const Clock& clock) {
+  MUSTER_TRY(CheckLength(path));
   MUSTER_TRY(MakeParents(files, path));
   MUSTER_TRY(Within("run folder", MakeFolder(files, path, 0700)));
   const std::string absolute = MUSTER_TRY(Absolute(path));
-  Fd lock = MUSTER_TRY(Lock(files, absolute));
+  const std::string text = FormatFacts(facts, clock);
+  Fd lock = MUSTER_TRY(Lock(files, absolute, text));
   if (files.Exists(absolute + "/run.json")) {
     return Error(Code::kAlreadyExists, absolute + " holds an earlier run",
                  "give another --run-dir; nothing was changed");
   }
   // One that was there already may be open to others; logs and faults may tell secrets.
   if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);
-  RunFolder folder(files, absolute, std::move(lock));
+  RunFolder folder(files, absolute, std::move(lock), text);
   for (const char* name : {"steps", "logs", "errors"}) {
     MUSTER_TRY(MakeInside(files, folder.At(name)));
   }
-  const Json run = {{"format", "muster-run/1"},
-                    {"id", facts.id},
-                    {"name", facts.name},
-                    {"version", facts.version},
-                    {"host", HostName()},
-                    {"pid", ::getpid()},
-                    {"created_utc", FormatUtc(clock.Wall())},
-                    {"created_ns", clock.Now().time_since_epoch().count()},
-                    {"ranks", facts.ranks}};
   MUSTER_TRY(folder.Write("job.yaml", facts.job_yaml));
-  MUSTER_TRY(folder.Write("run.json", Dump(run)));
   return folder;
 }
 
+Status RunFolder::Begin() { return Write("run.json", facts_); }
+
 Status RunFolder::Write(std::string_view name, std::string_view text, unsigned mode) {
-  return WriteDurably(*files_, At(name), AsBytes(text), mode);
+  Status written = WriteDurably(*files_, At(name), AsBytes(text), mode);
+  if (written || written.error().code() != Code::kNotFound) return written;
+  const std::string now = Now();
+  if (now.empty() || now == path_) return written;
+  written = WriteDurably(*files_, now + "/" + std::string(name), AsBytes(text), mode);
+  if (written) return written;
+  return std::move(written.error()).Within("the run folder was moved to " + now);
+}
+
+std::string RunFolder::Now() const {
+  std::array<char, PATH_MAX> target{};
+  const std::string link = fmt::format("/proc/self/fd/{}", lock_.get());
+  const ssize_t n = ::readlink(link.c_str(), target.data(), target.size() - 1);
+  struct stat held{};
+  struct stat there{};
+  if (n <= 0 || ::fstat(lock_.get(), &held) < 0 || ::stat(target.data(), &there) < 0) return {};
+  if (held.st_dev != there.st_dev || held.st_ino != there.st_ino) return {};
+  return ParentOf(target.data());
 }
 
 Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation) {

@@ -25,23 +25,31 @@ struct RunFacts {
 
 class RunFolder {
  public:
-  /// Makes `path` (parents too), takes the lock and writes run.json and job.yaml. Conflict when
-  /// another run holds it, AlreadyExists when it holds an earlier run.
+  /// Makes `path` (parents too), takes the lock and writes job.yaml. Conflict when another run
+  /// holds it, AlreadyExists when it holds an earlier run. Until Begin the folder can be used
+  /// again.
   static Result<RunFolder> Create(FileSystem& files, const std::string& path, const RunFacts& facts,
                                   const Clock& clock);
+
+  /// Writes run.json: from here on there was a run in it.
+  Status Begin();
 
   const std::string& path() const { return path_; }  ///< absolute
   std::string At(std::string_view name) const { return path_ + "/" + std::string(name); }
 
+  /// Where the folder is now: somebody may have moved it. "" when it is gone.
+  std::string Now() const;
+  /// Follows a folder that was moved.
   Status Write(std::string_view name, std::string_view text, unsigned mode = 0644);
   FileSystem& files() const { return *files_; }
 
  private:
-  RunFolder(FileSystem& files, std::string path, Fd lock)
-      : files_(&files), path_(std::move(path)), lock_(std::move(lock)) {}
+  RunFolder(FileSystem& files, std::string path, Fd lock, std::string facts)
+      : files_(&files), path_(std::move(path)), lock_(std::move(lock)), facts_(std::move(facts)) {}
   FileSystem* files_;
   std::string path_;
   Fd lock_;
+  std::string facts_;  ///< run.json
 };
 
 /// `generation` of the run in `folder`, durable before it returns. When the disk is full the number

@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 
 #include "agent/launch/command_writer.h"
 #include "agent/run/accounting.h"
@@ -138,18 +140,24 @@ TEST(RunFolder, RefusesASecondRunAndNamesTheFirst) {
     EXPECT_EQ(second.error().code(), Code::kConflict);
     EXPECT_THAT(second.error().message(), HasSubstr("run abc, process"));
   }
+  {
+    // An attempt that did not begin is none.
+    auto again = RunFolder::Create(PosixFiles(), folder.path() + "/a/b", facts, FakeClock());
+    ASSERT_TRUE(again.has_value());
+    ASSERT_TRUE(again->Begin());
+  }
   const auto third = RunFolder::Create(PosixFiles(), folder.path() + "/a/b", facts, FakeClock());
   EXPECT_EQ(third.error().code(), Code::kAlreadyExists);
 }
 
-TEST(RunFolder, NamesTheHolderWhateverItsRunJsonSays) {
+TEST(RunFolder, NamesTheHolderWhateverItsLockSays) {
   const TemporaryFolder folder;
   const RunFacts facts{.id = "abc", .name = "job", .version = "1", .ranks = 2, .job_yaml = "x\n"};
   const std::string path = folder.path() + "/run";
   const auto first = RunFolder::Create(PosixFiles(), path, facts, FakeClock());
   ASSERT_TRUE(first.has_value());
   const std::string hostile = R"({"id": 5, "pid": "x", "host": null, "created_utc": [1]})";
-  ASSERT_TRUE(WriteDurably(PosixFiles(), path + "/run.json", AsBytes(hostile)));
+  std::ofstream(path + "/lock") << hostile;
   const auto second = RunFolder::Create(PosixFiles(), path, facts, FakeClock());
   ASSERT_FALSE(second.has_value());
   EXPECT_THAT(second.error().message(), HasSubstr("run 5, process x on host ? since ?"));
@@ -166,6 +174,29 @@ TEST(RunFolder, TakesOverWhatAnAttemptBeforeRunJsonLeft) {
   ASSERT_FALSE(RunFolder::Create(disk, path, facts, FakeClock()));
   disk.full = false;
   EXPECT_TRUE(RunFolder::Create(disk, path, facts, FakeClock()));
+}
+
+TEST(RunFolder, MakesNothingForAPathThatIsTooLong) {
+  const TemporaryFolder folder;
+  std::string deep = folder.path() + "/top";
+  while (deep.size() < 4000) deep += "/" + std::string(100, 'x');
+  for (const std::string& path : {deep, folder.path() + "/top/" + std::string(256, 'y') + "/run"}) {
+    const auto made = RunFolder::Create(PosixFiles(), path, {.id = "abc"}, FakeClock());
+    ASSERT_FALSE(made.has_value());
+    EXPECT_EQ(made.error().code(), Code::kInvalid);
+    EXPECT_THAT(made.error().hint(), HasSubstr("--run-dir"));
+    EXPECT_FALSE(PosixFiles().Exists(folder.path() + "/top"));
+  }
+}
+
+TEST(RunFolder, WritesWhereItWasMovedTo) {
+  const TemporaryFolder folder;
+  auto run = RunFolder::Create(PosixFiles(), folder.path() + "/run", {.id = "abc"}, FakeClock());
+  ASSERT_TRUE(run.has_value());
+  ASSERT_EQ(::rename((folder.path() + "/run").c_str(), (folder.path() + "/moved").c_str()), 0);
+  EXPECT_TRUE(run->Write("fault.json", "{}"));
+  EXPECT_TRUE(PosixFiles().Exists(folder.path() + "/moved/fault.json"));
+  EXPECT_FALSE(PosixFiles().Exists(folder.path() + "/run"));
 }
 
 TEST(RunFolder, RefusesALinkWhereAFolderOfItsBelongs) {

@@ -1,0 +1,18 @@
+#pragma once
+// Why a worker could not be started, beyond what its errno says, and what to do about it: the
+// kernel reports a missing interpreter as a missing file, and a limit of processes as a passing
+// lack. Looks at the program's first bytes and at our limits; changes nothing.
+
+#include <string>
+
+namespace muster::agent {
+
+/// "" when the errno says it all. `program` is an absolute path.
+std::string StartAdvice(const std::string& program, int start_error);
+
+/// "ulimit -n 1024 (open files)", for messages.
+std::string DescriptorLimit();
+/// "ulimit -u 4096 (processes)".
+std::string ProcessLimit();
+
+}  // namespace muster::agent

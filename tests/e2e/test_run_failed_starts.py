@@ -1,0 +1,89 @@
+"""A run that could not start says why and leaves no folder, or one that the next try takes."""
+
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+
+def again(start, folder):
+    run = start("/bin/true", folder=folder)
+    assert run.end() == 0, run.err
+
+
+@pytest.mark.parametrize("limit", [5, 8, 12, 16, 20])
+def test_without_descriptors(start, limit):
+    run = start("/bin/true", prefix=["/bin/sh", "-c", f'ulimit -n {limit}; exec "$@"', "sh"])
+    assert run.end() not in (0, -signal.SIGABRT), run.err
+    assert limit < 8 or "ulimit -Hn" in run.err, run.err
+    again(start, run.folder)
+
+
+def test_without_a_working_folder(start, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+
+    def leave():
+        os.chdir(gone)
+        gone.rmdir()
+
+    run = start("/bin/true", prepare=leave)
+    assert run.end() == 1
+    assert "working folder" in run.err and "nothing was made" in run.err
+    assert not run.folder.exists()
+
+
+def test_a_path_that_is_too_long_leaves_no_folder(start, tmp_path):
+    top = tmp_path / "top"
+    run = start("/bin/true", folder=top / "/".join(["x" * 100] * 42))
+    assert run.end() == 2
+    assert "shorter --run-dir" in run.err
+    assert not top.exists()
+
+
+def test_a_signal_at_any_early_moment(start):
+    seed = random.randrange(1 << 30)
+    print(f"seed {seed}")
+    draw = random.Random(seed)
+    for _ in range(16):
+        run = start("muster-train", "--steps", 100000)
+        time.sleep(draw.uniform(0, 0.08))  # the moment is what is tested
+        run.process.send_signal(signal.SIGTERM)
+        assert run.end() in (143, -signal.SIGTERM), run.err
+        run.assert_nothing_left()
+        if not (run.folder / "result.json").exists():
+            again(start, run.folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become a user without processes")
+@pytest.mark.parametrize("limit", [1, 2, 3, 4, 5, 6, 7, 8, 20])
+def test_without_processes(programs, limit):
+    user = 61000 + os.getpid() % 1000
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-test-", dir="/tmp"))
+    try:
+        for name in ("muster", "muster-shim"):
+            shutil.copy2(programs / name, folder / name)
+        shutil.chown(folder, user, user)
+
+        def become():
+            resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+            os.setgroups([])
+            os.setgid(user)
+            os.setuid(user)
+
+        words = [folder / "muster", "run", "-n", "2", "--run-dir", folder / "run", "--", "/bin/sleep", "0.1"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, preexec_fn=become, cwd=folder)
+        assert done.returncode in ((0,) if limit == 20 else (0, 1, 6, 93)), done.stderr
+        assert done.returncode == 0 or "ulimit -u" in done.stderr, done.stderr
+        if not (folder / "run" / "run.json").exists():
+            assert "can be used again" in done.stderr
+            subprocess.run(words, check=True, timeout=60, cwd=folder)
+    finally:
+        shutil.rmtree(folder)

@@ -47,7 +47,9 @@ std::vector<int> WatchedSignals() {
 
 Error NotStarted(Error error, const std::string& path) {
   std::string hint = error.hint();
-  if (hint.empty() && error.code() == Code::kExhausted) {
+  // EAGAIN of a clone is a limit, too.
+  const bool limit = error.code() == Code::kExhausted || error.code() == Code::kUnavailable;
+  if (hint.empty() && limit) {
     hint = fmt::format("the limits are {} and {}", DescriptorLimit(), ProcessLimit());
   }
   if (!hint.empty()) hint += "; ";

@@ -31,7 +31,7 @@ def test_a_run_writes_its_workers_output_nowhere_else(programs, tmp_path, closed
     done = subprocess.run(command, cwd=tmp_path, preexec_fn=closing(*closed), timeout=60)
     assert done.returncode == 0
     logs = {path for path in (tmp_path / "run").rglob("*") if path.is_file() and b"word" in path.read_bytes()}
-    assert (tmp_path / "run" / "lock").read_bytes() == b""
+    assert (tmp_path / "run" / "lock").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
     assert {path.parent.parent.name for path in logs if path.suffix == ".log"} == {"logs"}
     assert {path.name for path in logs if path.suffix != ".log"} == set()
 

@@ -343,9 +343,9 @@ def test_a_script_without_an_interpreter_is_told_to_name_one(start, script):
     assert "#!/bin/sh" in run.err and str(path) in run.err
 
 
-def test_a_run_folder_that_is_moved_away_loses_neither_fault_nor_reason(start, tmp_path):
-    run = start("muster-train", "--steps", 100000)
-    run.wait_step(20)
+def test_a_run_folder_that_is_moved_away_loses_neither_fault_nor_reason(start, tmp_path, python):
+    run = started(start, python, "import time; print('up', flush=True); time.sleep(600)")
+    wait_up(run)
     moved = tmp_path / "moved"
     run.folder.rename(moved)
     old, run.folder = run.folder, moved

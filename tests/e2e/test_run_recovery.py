@@ -242,7 +242,7 @@ def test_a_shim_and_a_zygote_that_pause_together_are_not_mute(start):
     for pid in (zygote, shim):
         os.kill(pid, signal.SIGSTOP)
     run.kill(1)
-    time.sleep(3.5)  # longer than a zygote may be silent: that time passes is what is tested
+    time.sleep(5.5)  # longer than a zygote may be silent: that time passes is what is tested
     for pid in (shim, zygote):
         os.kill(pid, signal.SIGCONT)
     assert run.end() == 0, run.err

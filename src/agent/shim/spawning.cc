@@ -40,7 +40,7 @@ pid_t CloneWithPidfd(int cgroup_fd, int* pidfd) {
 // What the zygote may be asked for before it answers: its socket holds some 280 packets, and the
 // descriptors of those count as in flight.
 constexpr std::uint32_t kMaxForking = 64;
-constexpr std::int64_t kMuteLimitNs = 3'000'000'000;
+constexpr std::int64_t kMuteLimitNs = 5'000'000'000;
 constexpr std::int64_t kWatchNs = 200'000'000;
 
 void CloseLogs(Worker* worker) {

@@ -1,9 +1,7 @@
 #include "base/id.h"
 
-#include <fmt/format.h>
 #include <sys/random.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string_view>
 #include <vector>
@@ -48,13 +46,6 @@ std::string FakeIds::Next(std::size_t length) {
   const std::string number = std::to_string(++count_);
   MUSTER_CHECK(number.size() <= length);
   return std::string(length - number.size(), 'a') + number;
-}
-
-std::string NewRunId(WallTime now, IdSource& ids) {
-  std::string stamp = FormatUtc(now).substr(0, 19);  // 2026-11-29T21:38:14
-  std::erase_if(stamp, [](char c) { return c == '-' || c == ':'; });
-  std::replace(stamp.begin(), stamp.end(), 'T', '-');
-  return fmt::format("{}-{}", stamp, ids.Next(8));
 }
 
 }  // namespace muster

@@ -7,8 +7,6 @@
 #include <span>
 #include <string>
 
-#include "base/clock.h"
-
 namespace muster {
 
 class IdSource {
@@ -29,9 +27,6 @@ class FakeIds final : public IdSource {
  private:
   std::size_t count_ = 0;
 };
-
-/// "20261129-213814-7k3xq9m2": sorts by start, and 40 random bits keep two in one second apart.
-std::string NewRunId(WallTime now, IdSource& ids);
 
 /// Fills `out` with random bytes good enough for secrets.
 void FillRandom(std::span<std::byte> out);

@@ -22,15 +22,6 @@ TEST(SystemIds, AreDifferentAndSpellable) {
   for (const char confusing : std::string("ilou")) EXPECT_FALSE(letters.contains(confusing));
 }
 
-TEST(NewRunId, SortsByTimeAndIsUnique) {
-  FakeClock clock;
-  FakeIds ids;
-  EXPECT_EQ(NewRunId(clock.Wall(), ids), "20270115-080000-aaaaaaa1");
-  EXPECT_EQ(NewRunId(clock.Wall(), ids), "20270115-080000-aaaaaaa2");
-  clock.Advance(std::chrono::hours(24));
-  EXPECT_GT(NewRunId(clock.Wall(), ids), "20270115-080000-aaaaaaa2");
-}
-
 TEST(FillRandom, FillsEveryByte) {
   std::vector<std::byte> bytes(4096);
   FillRandom(bytes);

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 namespace muster::log {
 namespace {
@@ -27,35 +28,12 @@ Settings& TheSettings() {
 
 constexpr std::array<std::string_view, 4> kNames{"DEBUG", "INFO", "WARN", "ERROR"};
 
-/// The length of the well-formed UTF-8 sequence at the start of `text`; 0 when it is none (RFC
-/// 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
-std::size_t Utf8Length(std::string_view text) {
-  const auto at = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
-  };
-  const auto in = [](unsigned byte, unsigned low, unsigned high) {
-    return byte >= low && byte <= high;
-  };
-  const unsigned lead = at(0);
-  const bool second = in(at(1), 0x80, 0xbf);
-  const bool third = second && in(at(2), 0x80, 0xbf);
-  if (lead < 0x80) return 1;
-  if (in(lead, 0xc2, 0xdf)) return second ? 2 : 0;
-  if (lead == 0xe0) return third && at(1) >= 0xa0 ? 3 : 0;
-  if (lead == 0xed) return third && at(1) < 0xa0 ? 3 : 0;
-  if (in(lead, 0xe1, 0xef)) return third ? 3 : 0;
-  const bool fourth = third && in(at(3), 0x80, 0xbf);
-  if (lead == 0xf0) return fourth && at(1) >= 0x90 ? 4 : 0;
-  if (lead == 0xf4) return fourth && at(1) < 0x90 ? 4 : 0;
-  return in(lead, 0xf1, 0xf3) && fourth ? 4 : 0;
-}
-
 /// JSON string escapes; they also keep a hostile value from forging a line or moving a terminal's
 /// cursor. Bytes that are no UTF-8 become U+FFFD, so that the line stays JSON.
 void AppendQuoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
-    const std::size_t length = Utf8Length(text);
+    const std::size_t length = CharacterLength(text);
     const auto c = static_cast<unsigned char>(text[0]);
     if (length == 0) {
       out += "\\ufffd";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 namespace muster::os {
 namespace {
@@ -32,6 +33,15 @@ pid_t Clone(const CloneOptions& options) {
   const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
   const bool hidden = pid < 0 && (errno == ENOSYS || errno == EPERM);
   return hidden && options.cgroup_fd < 0 ? LegacyClone(options) : pid;
+}
+
+void ResetSignals() {
+  struct sigaction fresh{};
+  fresh.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &fresh, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
 }  // namespace muster::os

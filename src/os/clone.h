@@ -19,6 +19,10 @@ struct CloneOptions {
   int cgroup_fd = -1;  ///< ≥ 0: adds CLONE_INTO_CGROUP; then nothing stands in for clone3
 };
 
+/// For a child that becomes another program: every signal at its default and none blocked. Ignored
+/// ones would stay ignored across exec.
+void ResetSignals();
+
 /// 0 in the child, its pid in the parent, −1 and errno.
 pid_t Clone(const CloneOptions& options);
 

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/file_system.h"
 #include "os/clone.h"
-#include "os/procfs.h"
 
 namespace muster::os {
 namespace {
@@ -30,7 +30,7 @@ RobustList ReadRobustList() {
 }  // namespace
 
 Result<Copy> CloneIntoParent(const CopyOptions& options) {
-  const std::size_t threads = MUSTER_TRY(CountThreads());
+  const std::size_t threads = MUSTER_TRY(PosixFiles().List("/proc/self/task")).size();
   if (threads != 1) {
     return Error(Code::kPrecondition,
                  fmt::format("a process with {} threads cannot be copied", threads),

@@ -1,9 +1,11 @@
 #include "os/clone_into_parent.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,8 +16,6 @@
 #include <vector>
 
 #include "os/process.h"
-#include "os/procfs.h"
-#include "os/unix_socket.h"
 #include "os/wait_fd.h"
 
 #if defined(__has_feature)
@@ -35,22 +35,26 @@ struct Grandchild {
 
 /// parent (this test) → zygote → copy. The copy runs `body` and exits with what it returns.
 Grandchild CloneThroughZygote(const std::function<int()>& body) {
-  const SocketPair pair = *MakeSocketPair();
+  int ends[2];
+  EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const Fd read(ends[0]);
+  Fd write(ends[1]);
   const pid_t zygote = ::fork();
   if (zygote == 0) {
     auto copy = CloneIntoParent();
     if (!copy) ::_exit(1);
     if (copy->in_child) ::_exit(body());
-    const int fd = copy->pidfd.get();
-    const std::string pid = std::to_string(copy->pid);
-    ::_exit(SendPacket(pair.second.get(), pid, std::span(&fd, 1)) ? 0 : 2);
+    const pid_t pid = copy->pid;
+    ::_exit(::write(write.get(), &pid, sizeof(pid)) == sizeof(pid) ? 0 : 2);
   }
   int status = 0;
   EXPECT_EQ(::waitpid(zygote, &status, 0), zygote);
   EXPECT_EQ(status, 0);
-  auto packet = ReceivePacket(pair.first.get());
-  if (!packet || packet->fds.size() != 1) return {};
-  return {std::stoi(packet->bytes), std::move(packet->fds[0])};
+  write.Reset();
+  pid_t pid = 0;
+  if (::read(read.get(), &pid, sizeof(pid)) != sizeof(pid)) return {};
+  // It is our child and nobody reaped it, so the pid is still its own.
+  return {pid, Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
 }
 
 Exit Reap(const Grandchild& grandchild) {

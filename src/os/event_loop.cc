@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "os/wait_fd.h"
 namespace muster::os {
 namespace {
 
@@ -20,12 +21,6 @@ constexpr std::uint64_t kFirstId = 2;
 timespec SpecOf(std::chrono::nanoseconds time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time);
   return {.tv_sec = seconds.count(), .tv_nsec = (time - seconds).count()};
-}
-
-/// Empties a timerfd or eventfd.
-void Drain(int fd) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto n = ::read(fd, &count, sizeof(count));
 }
 
 }  // namespace
@@ -159,8 +154,8 @@ Status EventLoop::RunOnce(std::chrono::nanoseconds timeout) {
   if (count < 0 && errno != EINTR) return ErrnoError("epoll_wait", errno);
   for (int i = 0; i < count; ++i) {
     const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
-    if (id == kTimerEvent) Drain(timer_.get());
-    if (id == kWakeEvent) Drain(wake_.get());
+    if (id == kTimerEvent) DrainFd(timer_.get());
+    if (id == kWakeEvent) DrainFd(wake_.get());
     const auto found = watches_.find(id);
     if (found == watches_.end()) continue;
     // A copy of the pointer keeps the callback alive while it removes itself.

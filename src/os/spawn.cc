@@ -61,16 +61,6 @@ int ArrangeDescriptors(ChildPlan& plan) {
   return 0;
 }
 
-/// Ignored signals would stay ignored across exec.
-void ResetSignals() {
-  struct sigaction fresh{};
-  fresh.sa_handler = SIG_DFL;
-  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &fresh, nullptr);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-}
-
 [[noreturn]] void BecomeProgram(ChildPlan plan) {
   const int original_report = plan.report;
   if (ArrangeDescriptors(plan) < 0) {

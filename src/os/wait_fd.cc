@@ -1,9 +1,11 @@
 #include "os/wait_fd.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 
 #include "base/clock.h"
 
@@ -23,6 +25,11 @@ Result<bool> WaitFd(int fd, short events, std::chrono::nanoseconds timeout) {
     if (ready < 0) return ErrnoError("poll", errno);
     return ready > 0;
   }
+}
+
+void DrainFd(int fd) {
+  std::uint64_t count = 0;
+  [[maybe_unused]] const auto n = ::read(fd, &count, sizeof(count));
 }
 
 }  // namespace muster::os

@@ -11,4 +11,7 @@ namespace muster::os {
 /// True when `fd` has one of `events` (POLLIN …), an error or a hang-up before `timeout` ran out.
 Result<bool> WaitFd(int fd, short events, std::chrono::nanoseconds timeout);
 
+/// Empties a timerfd or eventfd.
+void DrainFd(int fd);
+
 }  // namespace muster::os

@@ -4,28 +4,11 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "spec/document_readers.h"
 
 namespace muster::spec {
 namespace {
-
-/// The length of the well-formed UTF-8 character that `text` begins with, 0 when there is none (RFC
-/// 3629).
-std::size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool surrogate = lead == 0xED && second > 0x9F;
-  const bool beyond = lead == 0xF4 && second > 0x8F;
-  return overlong || surrogate || beyond ? 0 : length;
-}
 
 /// Refuses what neither format may hold; both libraries are lax here.
 Status CheckText(std::string_view text, std::string_view file) {

@@ -70,7 +70,7 @@ std::string YamlScalar(const Value& value) {
   return SafeBare(value.text) ? value.text : Quoted(value.text);
 }
 
-bool IsScalar(const Value& value) {
+bool IsLeaf(const Value& value) {
   return value.kind != Value::Kind::kList && value.kind != Value::Kind::kMap;
 }
 
@@ -78,7 +78,7 @@ bool IsScalar(const Value& value) {
 std::string FlowList(const Value& value) {
   std::string out = "[";
   for (const Value& item : value.items) {
-    if (!IsScalar(item)) return "";
+    if (!IsLeaf(item)) return "";
     if (out.size() > 1) out += ", ";
     out += YamlScalar(item);
     if (out.size() > kFlowWidth) return "";
@@ -88,7 +88,7 @@ std::string FlowList(const Value& value) {
 
 /// What stands behind "key:" on its line, or nothing when the value takes lines of its own.
 std::string OnOneLine(const Value& value) {
-  if (IsScalar(value)) return YamlScalar(value);
+  if (IsLeaf(value)) return YamlScalar(value);
   if (value.kind == Value::Kind::kMap) return value.members.empty() ? "{}" : "";
   return FlowList(value);
 }

@@ -34,8 +34,6 @@ Result<Pipe> MakePipe() {
   return Pipe{Fd(ends[0]), Fd(ends[1])};
 }
 
-std::string NameIn(const std::string& line) { return line.substr(0, line.find('=')); }
-
 }  // namespace
 
 std::uint32_t AvailableCores() {
@@ -98,7 +96,8 @@ std::vector<std::string> Launcher::RedactedEnvironment(Rank rank,
   const std::vector<std::string> own = OwnEnvironment(rank, start);
   std::vector<std::string> lines = spec::MergeEnviron(spec::ProcessEnviron(), own);
   for (std::string& line : lines) {
-    if (std::ranges::find(own, line) == own.end()) line = NameIn(line) + "=<redacted>";
+    if (std::ranges::find(own, line) == own.end())
+      line = line.substr(0, line.find('=')) + "=<redacted>";
   }
   return lines;
 }

@@ -16,6 +16,7 @@
 #include "agent/logs/log_file.h"
 #include "base/mutex.h"
 #include "base/thread.h"
+#include "os/wait_fd.h"
 
 namespace muster::agent {
 namespace {
@@ -35,11 +36,6 @@ struct Log {
   std::uint64_t unreported = 0;  // under the keeper's mutex
 };
 using LogPointer = std::shared_ptr<Log>;
-
-void Drain(int fd) {
-  std::uint64_t count = 0;
-  [[maybe_unused]] const auto n = ::read(fd, &count, sizeof(count));
-}
 
 }  // namespace
 
@@ -177,7 +173,7 @@ class LogKeeper::Impl {
       timeout_ms = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
     }
     if (::poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
-    if (polled[0].revents != 0) Drain(wake_.get());
+    if (polled[0].revents != 0) os::DrainFd(wake_.get());
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (polled[i + 1].revents != 0) ReadSome(*open[i]);
     }

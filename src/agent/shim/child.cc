@@ -10,20 +10,12 @@
 #include <csignal>
 
 #include "agent/shim/protocol.h"
+#include "os/clone.h"
 
 namespace muster::agent::shim {
 namespace {
 
 constexpr int kMaxFds = 32;
-
-void ResetSignals() {
-  struct sigaction action{};
-  action.sa_handler = SIG_DFL;
-  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &action, nullptr);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
 
 /// Puts fds[i] at i. They are first moved out of the way, because a source may sit where a target
 /// goes.
@@ -64,7 +56,7 @@ int BecomeWorker(const ChildPlan& plan, const Command& command) {
   if (::setsid() < 0 && errno != EPERM) return errno;
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) return errno;
   if (::getppid() != plan.parent) return ESRCH;
-  ResetSignals();
+  os::ResetSignals();
   ::umask(static_cast<mode_t>(plan.umask));
   if (command.folder[0] != '\0' && ::chdir(command.folder) < 0) return errno;
   if (const int error = PlaceFds(plan.fds, plan.fd_count); error != 0) return error;

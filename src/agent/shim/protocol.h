@@ -4,8 +4,7 @@
 // docs/formats/shim-protocol.md says the same in words. A packet of another magic, version or size
 // is refused and nothing is done for it.
 //
-// What a worker is to run (arguments, environment, folder) does not fit into a packet: it travels
-// as a sealed memfd, the "command" (command.h).
+// What a worker is to run does not fit into a packet: it travels as a sealed memfd (command.h).
 
 #include <cstddef>
 #include <cstdint>
@@ -61,8 +60,7 @@ struct Spawn {
   std::uint32_t slot = 0;       ///< kFork: the worker's place in the page of errors
   std::uint32_t reserved = 0;
 };
-inline constexpr std::uint32_t kSpawnFds = 6;
-inline constexpr std::uint32_t kForkFds = 6;
+inline constexpr std::uint32_t kSpawnFds = 6, kForkFds = 6;
 
 struct Signal {
   Header header{};
@@ -81,7 +79,7 @@ struct Stop {
   std::uint64_t grace_ns = 0;  ///< 0: kill at once
 };
 
-/// The controller leaves in order. Everything has to be stopped already; what is not is killed.
+/// The controller leaves in order; what is not stopped yet is killed.
 struct Goodbye {
   Header header{};
 };

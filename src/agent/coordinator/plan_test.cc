@@ -311,33 +311,12 @@ TEST(Advance, AGraceOfCenturiesIsNotOver) {
   EXPECT_EQ(job.state.deadline, kNever);
 }
 
-TEST(DiedAt, ADeathFromOutsideCountsFromTheLastSignOfLife) {
-  Fault fault = *Faulty(kKilled).fault;
-  EXPECT_EQ(DiedAt(fault), kNow);
-  fault.alive = kNow - seconds(2);
-  EXPECT_EQ(DiedAt(fault), fault.alive);
-  fault.alive = kNow + seconds(1);  // never later than the death that was seen
-  EXPECT_EQ(DiedAt(fault), kNow);
-  fault.alive = kNow - seconds(2);
-  fault.ending = kCode3;
-  EXPECT_EQ(DiedAt(fault), kNow);
-}
-
 TEST(Advance, AStartThatTakesTooLongIsATimeOut) {
   Job job(1);
   job.Feed({.kind = Event::Kind::kStart});
   job.now += job.policy.start_limit;
   job.Feed({.kind = Event::Kind::kTick});
   EXPECT_EQ(job.state.fault->ending.start_error, ETIMEDOUT);
-}
-
-TEST(PlanRestart, TakesOnlyTheCommandsOwnErrorsAsFinal) {
-  for (const int error : {ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, E2BIG}) {
-    EXPECT_TRUE(IsCommandAtFault(error)) << error;
-  }
-  for (const int error : {0, ENOMEM, EMFILE, ENFILE, EAGAIN, EIO, EINVAL, ESRCH, EPERM}) {
-    EXPECT_FALSE(IsCommandAtFault(error)) << error;
-  }
 }
 
 TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "of_content.h"
 #include "train/backward.h"
 #include "train/trainer.h"
 #include "vit/flags.h"
@@ -25,7 +26,8 @@ Status RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
   const auto worker_env = MUSTER_TRY(spec::ReadWorkerEnv(env));
   auto worker = MUSTER_TRY(train::OpenWorker(worker_env));
   auto run = MUSTER_TRY(PrepareVit(flags, worker_env));
-  MUSTER_TRY(train::Train(run.task, worker, run.splits, run.options));
+  MUSTER_TRY(train::CheckFit(run.options, worker.group.world()));
+  MUSTER_TRY(OfContent(train::Train(run.task, worker, run.splits, run.options)));
   return Ok();
 }
 

@@ -9,6 +9,7 @@
 
 #include "data/decode/image.h"
 #include "data/layout/split_folder.h"
+#include "of_content.h"
 #include "vit/ranges.h"
 
 namespace muster::recipes {
@@ -192,15 +193,15 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
   if (options.checkpoint.folder.empty()) options.checkpoint.folder = env.checkpoint_dir;
   if (options.checkpoint.every == 0) options.checkpoint.every = env.checkpoint_every;
 
-  auto splits = MUSTER_TRY(OpenSplits(path, flags.eval_split));
+  auto splits = MUSTER_TRY(OfContent(OpenSplits(path, flags.eval_split)));
   VitOptions model = flags.model;
-  model.image = MUSTER_TRY(ImageOf(*splits.train));
+  model.image = MUSTER_TRY(OfContent(ImageOf(*splits.train)));
   if (flags.channels != 0) model.image.channels = flags.channels;
   options.drop_colour = flags.channels == 1;  // asked for by name
   options.image = model.image;
   model.classes = static_cast<std::int64_t>(splits.train->label_names().size());
   MUSTER_TRY(Validate(model));
-  if (splits.test != nullptr) MUSTER_TRY(CheckTest(splits, model.image));
+  if (splits.test != nullptr) MUSTER_TRY(OfContent(CheckTest(splits, model.image)));
   return VitRun{.task = Vit(model), .splits = std::move(splits), .options = options};
 }
 

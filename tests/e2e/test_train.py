@@ -129,13 +129,16 @@ def test_splits_with_other_classes_are_refused_and_the_class_is_named(train, pac
     data = join(tmp_path / "data", train=pack("a"), test=pack("b", classes=("cat", "dog", "eel")))
     refused(train(data), "test", "eel")
     data = join(tmp_path / "swapped", train=pack("c"), test=pack("d", classes=("cat", "cow")))
-    refused(train(data), "dog", "cow")
+    done = train(data)
+    refused(done, "dog", "cow")
+    assert done.returncode == 1, "what was typed is right, what the files hold is not"
 
 
 def test_a_colour_image_behind_a_grey_one_is_not_silently_made_grey(train, pack):
     folder = pack("mixed", colour_from=8)
     done = train(folder)
     refused(done, "--channels 3")
+    assert done.returncode == 1
     assert re.search(r"batch 0, row \d+: the image has 3 channels", done.stderr)
     for channels in (1, 3):
         assert train(folder, "--channels", channels).returncode == 0
@@ -171,7 +174,9 @@ def test_a_colour_image_behind_a_grey_one_is_not_silently_made_grey(train, pack)
     ],
 )
 def test_a_number_out_of_range_is_refused_by_the_name_of_its_flag(train, data, words):
-    refused(train(data, *words), words[0])
+    done = train(data, *words)
+    refused(done, words[0])
+    assert done.returncode == 2
 
 
 def test_the_folder_of_checkpoints_is_made_with_its_parents(train, data, tmp_path):

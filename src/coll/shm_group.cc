@@ -199,9 +199,4 @@ muster_coll_status ShmGroup::Broken(muster_coll_status status, std::string messa
   return status;
 }
 
-muster_coll_status ShmGroup::Refuse(std::string why) {
-  message_ = std::move(why);
-  return MUSTER_COLL_INVALID;
-}
-
 }  // namespace muster::coll

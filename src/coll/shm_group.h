@@ -48,8 +48,6 @@ class ShmGroup {
 
   std::uint64_t sequence() const { return sequence_.load(std::memory_order_relaxed); }
   const std::string& message() const { return message_; }
-  /// Remembers what was wrong with a call that was never sent.
-  muster_coll_status Refuse(std::string why);
 
  private:
   enum class Meeting { kPassed, kFailed, kPeerLeft, kTimedOut };

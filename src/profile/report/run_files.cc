@@ -1,6 +1,5 @@
 #include "profile/report/run_files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -9,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <memory>
 
 namespace muster::profile {
 namespace {
@@ -18,7 +16,7 @@ constexpr int kBase = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 constexpr std::size_t kChunk = 256 << 10;
 
 /// Opens `path` below `folder`, one component at a time, so that no link on the way is followed.
-Result<Fd> OpenBeneath(int folder, std::string_view path, int flags) {
+Result<Fd> OpenBeneath(int folder, std::string_view path) {
   Fd at;
   int from = folder;
   std::string_view rest = path;
@@ -29,7 +27,7 @@ Result<Fd> OpenBeneath(int folder, std::string_view path, int flags) {
       return Error(Code::kInvalid, fmt::format("'{}' leads out of the run folder", path));
     }
     const bool last = slash == std::string_view::npos;
-    Fd next(::openat(from, name.c_str(), kBase | (last ? flags : O_DIRECTORY)));
+    Fd next(::openat(from, name.c_str(), kBase | (last ? 0 : O_DIRECTORY)));
     if (!next.valid()) return ErrnoError(fmt::format("open {}", path), errno);
     if (last) return next;
     at = std::move(next);
@@ -111,7 +109,7 @@ Result<RunFiles> RunFiles::Open(const std::string& folder) {
 }
 
 Result<Fd> RunFiles::OpenFile(std::string_view path) const {
-  Fd fd = MUSTER_TRY(OpenBeneath(folder_.get(), path, 0));
+  Fd fd = MUSTER_TRY(OpenBeneath(folder_.get(), path));
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return ErrnoError(fmt::format("stat {}", path), errno);
   if (!S_ISREG(status.st_mode)) {
@@ -156,22 +154,6 @@ Result<LinesRead> RunFiles::ForEachLine(std::string_view path, Bytes limit,
   }
   read.torn = !read.cut && cutter.inside_line();
   return read;
-}
-
-Result<std::vector<std::string>> RunFiles::List(std::string_view path, std::size_t most) const {
-  Fd fd = MUSTER_TRY(OpenBeneath(folder_.get(), path, O_DIRECTORY));
-  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd.get()), ::closedir);
-  if (!folder) return ErrnoError(fmt::format("list {}", path), errno);
-  [[maybe_unused]] const int owned = fd.Release();  // closedir closes it
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(folder.get())) {
-    const std::string_view name = entry->d_name;
-    if (name == "." || name == "..") continue;
-    if (names.size() == most) break;
-    names.emplace_back(name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 bool RunFiles::LockHeld() const {

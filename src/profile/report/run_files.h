@@ -6,7 +6,6 @@
 #include <functional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/bytes.h"
 #include "base/fd.h"
@@ -36,8 +35,6 @@ class RunFiles {
   /// Calls `use` with each whole line, without its newline.
   Result<LinesRead> ForEachLine(std::string_view path, Bytes limit,
                                 const std::function<void(std::string_view)>& use) const;
-  /// Names in a folder, sorted, at most `most` of them.
-  Result<std::vector<std::string>> List(std::string_view path, std::size_t most) const;
   /// Whether a process holds the run's lock, which is how a live run is told from a dead one.
   bool LockHeld() const;
 

@@ -151,6 +151,7 @@ void WriteTorchrun(const WorkerEnv& env, Writer& out) {
   out.SetIf("TORCHELASTIC_ERROR_FILE", env.error_file);
   out.Set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   if (env.omp_threads != 0) out.Set("OMP_NUM_THREADS", env.omp_threads);
+  if (env.unbuffered) out.Set("PYTHONUNBUFFERED", 1);
 }
 
 std::string NameIn(const std::string& line) { return line.substr(0, line.find('=')); }

@@ -18,7 +18,7 @@ namespace muster::spec {
 
 /// The exit code of a worker that failed only because another rank did: nothing of its own went
 /// wrong. The host waits for that other rank's end and takes that for the cause.
-inline constexpr int kFollowerExit = 94;
+inline constexpr int kFollowerExit = 95;
 
 /// Looks a variable up; ProcessEnv() is the process's own, tests give a map.
 using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
@@ -53,6 +53,7 @@ struct WorkerEnv {
   std::string run_id;             ///< TORCHELASTIC_RUN_ID; "none" when empty, as torchrun has it
   std::string error_file;         ///< TORCHELASTIC_ERROR_FILE: where a script leaves its exception
   std::uint32_t omp_threads = 0;  ///< OMP_NUM_THREADS; 0: not written
+  bool unbuffered = false;  ///< PYTHONUNBUFFERED: what a script prints is seen, and survives it
 };
 
 /// Invalid, naming the variable, when one is malformed or they contradict each other.

@@ -27,6 +27,21 @@ def test_a_flood_without_newline_is_kept_and_shown_in_pieces(start, python):
     assert lines[0].startswith("[0 1] x") and all(len(line) < 70_000 for line in lines)
 
 
+def test_what_a_script_prints_is_kept_without_a_flush(start, python):
+    run = start(
+        python,
+        "-c",
+        "import os, signal; print('seen'); os.kill(os.getpid(), signal.SIGKILL)",
+        ranks=1,
+        flags=["--max-restarts", 0],
+    )
+    assert run.end() == 137
+    assert run.log(0) == b"seen\n" and "seen" in run.out
+    run = start(python, "-c", "import os; print(os.environ['PYTHONUNBUFFERED'])", ranks=1, PYTHONUNBUFFERED="0")
+    assert run.end() == 0
+    assert run.log(0) == b"0\n"
+
+
 def test_what_was_written_before_sigkill_is_kept(start, python):
     code = "import os; [os.write(1, b'line %06d\\n' % i) for i in range(20000)]; os.kill(os.getpid(), 9)"
     run = start(python, "-c", code, ranks=1, flags=["--max-restarts", 0])

@@ -93,6 +93,13 @@ def test_the_same_exception_at_the_same_step_ends_the_run_with_its_code(start):
     run.assert_nothing_left()
 
 
+def test_a_script_that_cannot_work_is_not_tried_for_long(start, python):
+    run = start(python, "-c", "raise SystemExit('no such flag: --stpes')")
+    assert run.end() == 1
+    assert "no such flag: --stpes, soon after the start for the third time" in run.err
+    assert len(run.events("generation_started")) == 3
+
+
 def test_without_restarts_the_cause_gives_the_exit_code(start, python):
     command = [python, "-c", "import os,sys,time; time.sleep(60) if os.environ['RANK'] == '0' else sys.exit(42)"]
     run = start(*command, flags=["--max-restarts", 0])

@@ -75,6 +75,7 @@ class Step {
     if (kind == RestartKind::kExec) s.use_zygote = false;
     s.phase = Phase::kStarting;
     s.deadline = now_ + policy_.start_limit;
+    s.began = now_;
     s.next.reset();
     Order({.kind = Action::Kind::kStartRanks, .generation = s.generation, .restart = kind});
   }
@@ -119,7 +120,7 @@ class Step {
     const bool follows = IsFollower(*rank.ending, rank.steps);
     if (IsCauseRather(*rank.ending, follows)) {
       s.fault = Fault{number,     s.generation,   *rank.ending, rank.step,
-                      rank.steps, rank.exception, rank.alive};
+                      rank.steps, rank.exception, rank.alive,   now_ - s.began};
     }
     // A follower may be gone before the rank whose fault it tells of.
     const Instant deadline = now_ + (follows ? policy_.follower_wait : policy_.gather);
@@ -204,6 +205,7 @@ class Step {
     }
     if (s.phase != Phase::kStopping) return;
     ++s.restarts;
+    s.early_twins = IsEarlyTwin(s, policy_) ? s.early_twins + 1 : 0;
     s.last_fault = s.fault;
     const RestartKind kind = *s.next;
     if (kind == RestartKind::kFull) {

@@ -26,7 +26,8 @@ struct Policy {
   nanoseconds start_limit = std::chrono::seconds(60);   ///< until every worker was started
   nanoseconds stop_limit = std::chrono::seconds(10);    ///< for the shim's answer, beside the grace
   nanoseconds kill_limit = std::chrono::seconds(1);     ///< the same, for a user who lost patience
-  std::uint32_t no_progress_limit = 3;                  ///< generations without a new durable step
+  nanoseconds early = std::chrono::seconds(30);  ///< a fault this soon after the start is early
+  std::uint32_t no_progress_limit = 3;           ///< generations without a new durable step
 };
 
 enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };
@@ -61,7 +62,8 @@ struct Fault {
   std::uint64_t step = 0;
   bool steps = false;
   std::string exception;
-  Instant alive;  ///< of the heartbeat, when there is one
+  Instant alive;        ///< of the heartbeat, when there is one
+  nanoseconds lived{};  ///< from the start of its generation
 };
 
 enum class Phase {
@@ -98,6 +100,8 @@ struct JobState {
   Instant deadline;                 ///< of kStarting, kGathering, kStopping and kEnding
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
+  Instant began;                    ///< this generation
+  std::uint32_t early_twins = 0;    ///< faults in a row that were the early twin of the one before
   std::optional<RestartKind> next;  ///< kStopping: what comes after
   std::optional<Verdict> verdict;   ///< kEnding: what it will be
   int interrupts = 0;               ///< SIGINT only: the user's own, who may lose patience

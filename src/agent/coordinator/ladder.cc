@@ -83,6 +83,20 @@ int ExitCodeOf(const Ending& ending) {
   return ending.signal != 0 ? 128 + ending.signal : ending.code;
 }
 
+bool IsEarlyTwin(const JobState& state, const Policy& policy) {
+  if (!state.fault || !state.last_fault) return false;
+  const Fault& now = *state.fault;
+  const Fault& before = *state.last_fault;
+  return !now.steps && !before.steps && now.lived < policy.early && before.lived < policy.early &&
+         IsOwnCrash(now.ending) && now.ending.code == before.ending.code &&
+         now.ending.signal == before.ending.signal && !now.exception.empty() &&
+         now.exception == before.exception;
+}
+
+std::uint32_t MostRestarts(const Policy& policy) {
+  return policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;
+}
+
 bool IsCommandAtFault(int start_error) {
   constexpr int kFinal[] = {ENOENT, EACCES, ENOEXEC, ENOTDIR, ELOOP, E2BIG};
   return std::ranges::find(kFinal, start_error) != std::end(kFinal);
@@ -110,6 +124,9 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   }
   if (state.last_fault && IsRepetition(fault, *state.last_fault)) {
     return Fail(own_code, subject + ", for the second time; it would fail there again");
+  }
+  if (state.early_twins > 0 && IsEarlyTwin(state, policy)) {
+    return Fail(own_code, subject + ", soon after the start for the third time; it would again");
   }
   if (policy.process_restarts == 0 && policy.full_restarts == 0) {
     return Fail(own_code, subject + "; restarts are off");

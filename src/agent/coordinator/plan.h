@@ -45,6 +45,15 @@ bool IsFollower(const Ending& ending, bool steps);
 /// When the time lost to the fault begins. Of a signal from outside nobody saw the moment: it
 /// counts from the last sign of life, because who reports the death may have been stopped itself.
 Instant DiedAt(const Fault& fault);
+
+/// The fault of this generation came soon after its start, and is in every word the one of the
+/// generation before: how a program fails that publishes no steps and cannot work at all, for
+/// example one with a misspelt flag.
+bool IsEarlyTwin(const JobState& state, const Policy& policy);
+/// Restarts within one evaluation period before the run fails: a full restart gives the process
+/// restarts back.
+std::uint32_t MostRestarts(const Policy& policy);
+
 /// Whether an errno of a worker's start says that the command itself cannot run; everything else
 /// (memory, descriptors, processes) may be better the next time.
 bool IsCommandAtFault(int start_error);

@@ -60,6 +60,13 @@ std::vector<LadderCase> Ladder() {
       state.last_fault = Fault{Rank(0), Generation(1), ending, step, true, exception};
     };
   };
+  const auto twin = [](std::uint32_t twins, nanoseconds lived) {
+    return [=](JobState& state) {
+      state.early_twins = twins;
+      state.fault->lived = lived;
+      state.last_fault = state.fault;
+    };
+  };
   const Ending not_found{.start_error = ENOENT, .never_found = true};
   const Ending refused{.start_error = EBUSY};
   const Ending no_zygote{.start_error = ESRCH};
@@ -88,6 +95,12 @@ std::vector<LadderCase> Ladder() {
        usual, RestartKind::kProcesses, 0, ""},
       {"steps unknown", With(Faulty(kCode3, 10, false), before(kCode3, 10, "ValueError: bad")),
        usual, RestartKind::kProcesses, 0, ""},
+      {"as soon and the same again", With(Faulty(kCode3, 0, false), twin(1, seconds(1))), usual,
+       std::nullopt, 3, "for the third time"},
+      {"the same again once", With(Faulty(kCode3, 0, false), twin(0, seconds(1))), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"the same again, but late", With(Faulty(kCode3, 0, false), twin(1, seconds(31))), usual,
+       RestartKind::kProcesses, 0, ""},
       {"no progress", With(Faulty(kKilled), [](JobState& s) { s.without_progress = 3; }), usual,
        std::nullopt, 93, "no new durable step in 3 generations"},
       {"no progress, steps unknown",

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 
+#include "agent/coordinator/plan.h"
 #include "agent/launch/command_writer.h"
 #include "coll/muster_coll.h"
 #include "spec/env.h"
@@ -59,6 +60,7 @@ Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& 
   if (!lookup("OMP_NUM_THREADS")) {
     launcher.omp_threads_ = std::max(1U, AvailableCores() / options.ranks);
   }
+  launcher.unbuffered_ = !lookup("PYTHONUNBUFFERED");
   return launcher;
 }
 
@@ -84,10 +86,11 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
   env.data = options_->data;
   env.master_port = port_.port;
   env.restart_count = start.restart_count;
-  env.max_restarts = options_->policy.process_restarts;
+  env.max_restarts = MostRestarts(options_->policy);
   env.run_id = run_id_;
   env.error_file = ErrorFile(rank, start.generation);
   env.omp_threads = omp_threads_;
+  env.unbuffered = unbuffered_;
   return spec::WriteWorkerEnv(env);
 }
 

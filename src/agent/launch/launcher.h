@@ -58,6 +58,7 @@ class Launcher {
   std::string cwd_;
   std::uint32_t umask_ = 022;
   std::uint32_t omp_threads_ = 0;
+  bool unbuffered_ = false;
   Fd arena_;
   ReservedPort port_;
 };

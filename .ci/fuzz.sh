@@ -3,6 +3,10 @@
 # are cores. A finding stays in build/fuzz/NAME/ and fails the run.
 source "$(dirname "$0")/lib.sh"
 seconds=$1 only=${2:-}
+if [ -n "$only" ] && [ ! -f "fuzz/${only}_fuzz.cc" ]; then
+  fail "there is no fuzz harness $only" "one of $(cd fuzz && echo *_fuzz.cc | sed 's/_fuzz\.cc//g')"
+fi
+say "building the harnesses with sanitizers; the first time takes minutes"
 configure asan
 compile asan
 shopt -s nullglob

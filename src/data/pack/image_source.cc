@@ -8,8 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <exception>
 #include <map>
+#include <new>
 #include <optional>
 #include <set>
 
@@ -19,6 +19,9 @@
 
 namespace muster::data {
 namespace {
+
+/// A header may claim more than any machine has; an allocator must not be asked for it.
+constexpr std::uint64_t kMostDecoded = std::uint64_t{1} << 36;
 
 /// A split's share of the tree: a run of its files with their labels.
 struct ImageSplit {
@@ -115,15 +118,18 @@ class ImageReader final : public RowReader {
   }
 
   Status MakeRoom(const ImageShape& shape) {
-    try {
-      pixels_.resize(shape.bytes());
-      return Ok();
-    } catch (const std::exception&) {  // bad_alloc, or more than a vector can hold
-      return Error(
-          Code::kExhausted,
-          fmt::format("needs {} bytes to decode, which this machine does not give", shape.bytes()),
-          "lower --max-pixels, or take --check header");
+    if (shape.bytes() <= kMostDecoded) {
+      try {
+        pixels_.resize(shape.bytes());
+        return Ok();
+      } catch (const std::bad_alloc&) {
+        pixels_.clear();  // and said below
+      }
     }
+    return Error(
+        Code::kExhausted,
+        fmt::format("needs {} bytes to decode, which this machine does not give", shape.bytes()),
+        "lower --max-pixels, or take --check header");
   }
 
   const ImageSplit& split_;

@@ -129,6 +129,7 @@ def write_stream(pa, folder: pathlib.Path, table, **options) -> None:
         writer = pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options))
         writer.write_table(table, max_chunksize=3)
         writer.close()
+    (folder / "dataset_info.json").write_text("{}")
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": "data-00000-of-00001.arrow"}]}))
 
 

@@ -63,13 +63,6 @@ pid_t ParentOf(const char* pid) {
 /// For kernels without CONFIG_PROC_CHILDREN. getdents64 into a static buffer: opendir would
 /// allocate.
 void KillScanned(pid_t spare, std::uint32_t* killed) {
-  struct Entry {
-    ino64_t inode;
-    off64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
-  };
   alignas(8) static char buffer[1 << 15];
   const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (proc < 0) return;
@@ -77,11 +70,11 @@ void KillScanned(pid_t spare, std::uint32_t* killed) {
     const ssize_t n = ::getdents64(proc, buffer, sizeof(buffer));
     if (n <= 0) break;
     for (ssize_t at = 0; at < n;) {
-      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
-      at += entry->length;
-      if (entry->name[0] < '1' || entry->name[0] > '9') continue;
-      if (ParentOf(entry->name) != ::getpid()) continue;
-      const auto pid = static_cast<pid_t>(std::strtol(entry->name, nullptr, 10));
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+      if (ParentOf(entry->d_name) != ::getpid()) continue;
+      const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
       if (KillOne(pid, spare)) ++*killed;
     }
   }

@@ -46,26 +46,19 @@ bool OwnCgroup(char* path, std::size_t size) {
 
 /// Removes the groups in the open folder, the deepest first. Returns how many went.
 int RemoveBelow(int folder, int depth) {
-  struct Entry {
-    ino64_t inode;
-    off64_t offset;
-    unsigned short length;
-    unsigned char type;
-    char name[1];
-  };
   alignas(8) char buffer[2048];
   int removed = 0;
   for (ssize_t n = 0; (n = ::getdents64(folder, buffer, sizeof(buffer))) > 0;) {
     for (ssize_t at = 0; at < n;) {
-      const auto* entry = reinterpret_cast<const Entry*>(buffer + at);
-      at += entry->length;
-      if (entry->type != DT_DIR || std::strcmp(entry->name, ".") == 0) continue;
-      if (std::strcmp(entry->name, "..") == 0) continue;
-      const int below = ::openat(folder, entry->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      at += entry->d_reclen;
+      if (entry->d_type != DT_DIR || std::strcmp(entry->d_name, ".") == 0) continue;
+      if (std::strcmp(entry->d_name, "..") == 0) continue;
+      const int below = ::openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
       if (below < 0) continue;
       if (depth < kMaxCgroupDepth) removed += RemoveBelow(below, depth + 1);
       ::close(below);
-      if (::unlinkat(folder, entry->name, AT_REMOVEDIR) == 0) ++removed;
+      if (::unlinkat(folder, entry->d_name, AT_REMOVEDIR) == 0) ++removed;
     }
   }
   return removed;

@@ -6,19 +6,11 @@ import shutil
 import unicodedata
 
 import pytest
+from checksums import crc32c
 
 # Clears the screen, sets the title, an eight-bit control sequence, rewrites the line, forges another one.
 HOSTILE = "x\x1b[2J\x1b]0;owned\x07\u009b31m\rfaked\nfaked line\x7f"
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "checkpoint" / "step-000000000003"
-
-
-def crc32c(data: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
 
 
 def is_harmless(text: str) -> bool:

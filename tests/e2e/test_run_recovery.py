@@ -118,40 +118,36 @@ def test_when_no_restart_is_left_the_code_is_93_and_the_cause_is_named(start, py
     run.assert_nothing_left()
 
 
-def test_after_its_process_restarts_a_job_gets_a_full_one(start, tmp_path, script, python):
+@pytest.fixture
+def run_job(bin_with_stepper, tmp_path):
+    """Runs a job file of one rank with this command and `restart`, and returns what --json printed, and the exit code."""
+
+    def run(command: str, restart: str):
+        job = tmp_path / "job.yaml"
+        job.write_text(
+            "apiVersion: muster/v1\nkind: Job\nmetadata: {name: full}\nspec:\n  ranksPerNode: 1\n"
+            f"  command: [{command}]\n  restart: {{{restart}}}\n"
+        )
+        words = [bin_with_stepper / "muster", "run", job, "--run-dir", tmp_path / "full", "--json"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        return json.loads(done.stdout), done.returncode, done.stderr
+
+    return run
+
+
+def test_after_its_process_restarts_a_job_gets_a_full_one(run_job, script, python):
     counter = script("import os,sys; sys.exit(int(os.environ['TORCHELASTIC_RESTART_COUNT']) < 2)")
-    job = tmp_path / "job.yaml"
-    job.write_text(
-        "apiVersion: muster/v1\nkind: Job\nmetadata: {name: full}\nspec:\n  ranksPerNode: 1\n"
-        f"  command: [{python}, {counter}]\n  restart: {{processRestarts: 1, fullRestarts: 1}}\n"
-    )
-    done = subprocess.run(
-        [tmp_path / "bin" / "muster", "run", job, "--run-dir", tmp_path / "full", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
+    result, code, err = run_job(f"{python}, {counter}", "processRestarts: 1, fullRestarts: 1")
+    assert code == 0, err
     assert (result["state"], result["restarts"]) == ("SUCCEEDED", 2)
 
 
-def test_a_full_restart_that_finds_no_shim_ends_the_run(start, tmp_path, script, python):
-    code = f"import os; os.path.exists('{tmp_path}/bin/muster-shim') and os.unlink('{tmp_path}/bin/muster-shim'); os._exit(3)"
-    job = tmp_path / "job.yaml"
-    job.write_text(
-        "apiVersion: muster/v1\nkind: Job\nmetadata: {name: full}\nspec:\n  ranksPerNode: 1\n"
-        f"  command: [{python}, {script(code)}]\n  restart: {{processRestarts: 0, fullRestarts: 1}}\n"
-    )
-    start("muster-train", "--steps", 1).end()
-    done = subprocess.run(
-        [tmp_path / "bin" / "muster", "run", job, "--run-dir", tmp_path / "full", "--json"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "muster-shim: no such file" in json.loads(done.stdout)["reason"]
+def test_a_full_restart_that_finds_no_shim_ends_the_run(run_job, bin_with_stepper, script, python):
+    shim = bin_with_stepper / "muster-shim"
+    remover = script(f"import os; os.path.exists('{shim}') and os.unlink('{shim}'); os._exit(3)")
+    result, code, err = run_job(f"{python}, {remover}", "processRestarts: 0, fullRestarts: 1")
+    assert code == 1, err
+    assert "muster-shim: no such file" in result["reason"]
 
 
 def test_a_zygote_that_dies_beside_a_rank_is_replaced(start):

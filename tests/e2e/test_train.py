@@ -11,6 +11,7 @@ import subprocess
 import zlib
 
 import pytest
+from checksums import crc32c
 
 SIZE = 14
 SMALL = {"--patch": 7, "--width": 16, "--blocks": 1, "--batch": 16, "--steps": 4, "--decode-threads": 0}
@@ -329,16 +330,6 @@ def test_a_save_that_rank_0_is_refused_is_always_the_fault_of_rank_0(begin, tmp_
     code, err, fault = ended(run, folder)
     assert (code, fault["rank"]) == (5, 0), err
     assert "generation 99 has taken over" in err
-
-
-def crc32c(content: bytes) -> int:
-    """As in RFC 3720, bit by bit: for manifests only."""
-    value = 0xFFFFFFFF
-    for byte in content:
-        value ^= byte
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-    return value ^ 0xFFFFFFFF
 
 
 def write_manifest(folder: pathlib.Path, text: str):

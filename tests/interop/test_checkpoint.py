@@ -8,22 +8,11 @@ import struct
 
 import numpy
 import pytest
+from checksums import crc32c
 
 GOLDEN = pathlib.Path(__file__).resolve().parent.parent / "golden" / "checkpoint"
 STEP = "step-000000000003"
 DTYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8", "U8": "u1", "BF16": "<u2", "F16": "<f2"}
-
-
-def crc32c(data: bytes) -> int:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    return crc ^ 0xFFFFFFFF
 
 
 def read_safetensors(path):

@@ -4,29 +4,10 @@ import dataclasses
 import struct
 
 import pytest
+from checksums import crc32c
 
 ROWS = 250
 PART = 8 << 20
-
-
-def make_table() -> list[int]:
-    table = []
-    for byte in range(256):
-        for _ in range(8):
-            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-        table.append(byte)
-    return table
-
-
-TABLE = make_table()
-
-
-def crc32c(*pieces: bytes) -> int:
-    crc = 0xFFFFFFFF
-    for piece in pieces:
-        for byte in piece:
-            crc = crc >> 8 ^ TABLE[(crc ^ byte) & 0xFF]
-    return crc ^ 0xFFFFFFFF
 
 
 @dataclasses.dataclass

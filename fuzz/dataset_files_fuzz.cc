@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "data/layout/hf_json.h"
 #include "data/layout/manifest.h"
 #include "data/layout/row_index.h"
@@ -18,7 +19,7 @@ void FixChecksum(std::vector<std::byte>& manifest) {
   constexpr std::size_t kCrcAt = 52, kHeader = 56;
   if (manifest.size() < kHeader) return;
   std::memset(manifest.data() + kCrcAt, 0, 4);
-  const std::uint32_t crc = data::Crc32c(manifest);
+  const std::uint32_t crc = Crc32c(manifest);
   for (std::size_t i = 0; i < 4; ++i) {
     manifest[kCrcAt + i] = static_cast<std::byte>(crc >> (8 * i));
   }

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "data/layout/checksum.h"
+#include "base/crc32c.h"
 #include "data/layout/row_index.h"
 
 namespace muster::data {

@@ -1,27 +1,12 @@
 #include "data/layout/checksum.h"
 
-#include <isa-l/crc.h>
 #include <xxhash.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 
 namespace muster::data {
-
-std::uint32_t Crc32c(ByteSpan data, std::uint32_t before) {
-  constexpr std::size_t kMost = 1u << 30;  // isa-l takes an int
-  std::uint32_t crc = ~before;
-  while (!data.empty()) {
-    const ByteSpan part = data.first(std::min(data.size(), kMost));
-    // isa-l's prototype lacks the const; it only reads.
-    auto* bytes = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(part.data()));
-    crc = crc32_iscsi(bytes, static_cast<int>(part.size()), crc);
-    data = data.subspan(part.size());
-  }
-  return ~crc;
-}
 
 struct StreamDigest::State {
   XXH3_state_t* hash = XXH3_createState();

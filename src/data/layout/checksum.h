@@ -1,6 +1,6 @@
 #pragma once
-// The two checksums of the dataset format: CRC32C (Castagnoli, isa-l) where a reader checks small
-// pieces, XXH3-128 where a whole shard gets a name. Pure; a StreamDigest has one owner.
+// What a whole shard gets as its name in a dataset: XXH3-128. The sums of the small pieces that a
+// reader checks are CRC-32C (base/crc32c.h). A StreamDigest has one owner.
 
 #include <array>
 #include <cstdint>
@@ -11,9 +11,6 @@
 namespace muster::data {
 
 using Digest = std::array<std::uint8_t, 16>;
-
-/// CRC32C of `before` followed by `data`, given the CRC of `before` (0: nothing).
-std::uint32_t Crc32c(ByteSpan data, std::uint32_t before = 0);
 
 /// XXH3-128 of what was added, in canonical (big-endian) order.
 class StreamDigest {

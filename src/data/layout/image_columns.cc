@@ -1,6 +1,6 @@
 #include "data/layout/image_columns.h"
 
-#include "data/layout/checksum.h"
+#include "base/crc32c.h"
 
 namespace muster::data {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/crc32c.h"
 #include "data/layout/little_endian.h"
 
 namespace muster::data {

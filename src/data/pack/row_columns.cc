@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
 #include "base/error.h"
-#include "data/layout/checksum.h"
 #include "data/layout/hf_json.h"
 
 namespace muster::data {

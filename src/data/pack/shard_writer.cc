@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
+
 namespace muster::data {
 namespace {
 

@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/fd.h"
 #include "base/mutex.h"
 #include "base/worker_pool.h"

@@ -4,7 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/checkpoint/crc32c.h"
+#include "base/crc32c.h"
+#include "train/checkpoint/block_sums.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/manifest.h"
 #include "train/checkpoint/safetensors.h"
@@ -15,14 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(Crc32c, GivesTheValuesOfRfc3720) {
-  EXPECT_EQ(Crc32c(AsBytes("123456789")), 0xe3069283u);
-  EXPECT_EQ(Crc32c(AsBytes(std::string(32, '\0'))), 0x8a9136aau);
-  EXPECT_EQ(Crc32c(AsBytes("56789"), Crc32c(AsBytes("1234"))), 0xe3069283u);
-  EXPECT_EQ(Crc32c({}), 0u);
-}
-
-TEST(Crc32c, SumsBlocksOfAStreamHoweverItIsCut) {
+TEST(BlockSums, SumsBlocksOfAStreamHoweverItIsCut) {
   std::string data(kBlockBytes * 2 + 5, 'x');
   for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<char>(Mix(1, i / 64));
   BlockSums sums;

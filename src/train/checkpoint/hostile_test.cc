@@ -8,7 +8,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "train/checkpoint/crc32c.h"
+#include "base/crc32c.h"
 #include "train/checkpoint/digest.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/parse_json.h"

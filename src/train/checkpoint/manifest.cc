@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "train/checkpoint/crc32c.h"
+#include "train/checkpoint/block_sums.h"
 #include "train/checkpoint/parse_json.h"
 #include "train/checkpoint/safetensors.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
 #include "base/durable.h"
 #include "base/readable_file.h"
-#include "train/checkpoint/crc32c.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/reader.h"
 

@@ -6,9 +6,10 @@
 #include <charconv>
 #include <tuple>
 
+#include "base/crc32c.h"
 #include "base/durable.h"
 #include "base/readable_file.h"
-#include "train/checkpoint/crc32c.h"
+#include "train/checkpoint/block_sums.h"
 #include "train/checkpoint/safetensors.h"
 
 namespace muster::checkpoint {

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "train/checkpoint/crc32c.h"
+#include "base/crc32c.h"
+#include "train/checkpoint/block_sums.h"
 #include "train/checkpoint/rank_file.h"
 
 namespace muster::checkpoint {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/crc32c.h"
 #include "base/durable.h"
-#include "train/checkpoint/crc32c.h"
 #include "train/checkpoint/folder.h"
 #include "train/checkpoint/open.h"
 #include "train/checkpoint/rank_file.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "train/checkpoint/crc32c.h"
+#include "train/checkpoint/block_sums.h"
 
 namespace muster::checkpoint {
 

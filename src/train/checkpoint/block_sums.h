@@ -1,5 +1,5 @@
 #pragma once
-// CRC-32C (Castagnoli, RFC 3720 B.4) of blocks, by isa-l.
+// The CRC-32C of each block of a rank's file.
 
 #include <cstdint>
 #include <vector>
@@ -10,9 +10,6 @@ namespace muster::checkpoint {
 
 /// Data is checked, and therefore read, in blocks of this size.
 inline constexpr std::uint64_t kBlockBytes = 4u << 20;
-
-/// `before` is the sum of what came earlier, to go on from there.
-std::uint32_t Crc32c(ByteSpan data, std::uint32_t before = 0);
 
 constexpr std::uint64_t BlocksOf(std::uint64_t bytes) {
   return (bytes + kBlockBytes - 1) / kBlockBytes;

@@ -52,7 +52,7 @@ std::string Tiles(const RunReport& report) {
   out += FaultTile(report);
   if (report.step_times.samples > 0) {
     out += Tile("Median step", FormatSeconds(report.step_times.median),
-                fmt::format("95 % within {}", FormatSeconds(report.step_times.p95)));
+                fmt::format("95th percentile {}", FormatSeconds(report.step_times.p95)));
   }
   if (!report.evals.empty() && report.evals.back().accuracy) {
     out += Tile("Accuracy", fmt::format("{:.2f} %", *report.evals.back().accuracy * 100),

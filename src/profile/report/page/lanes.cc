@@ -11,7 +11,7 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostLanes = 64;
-constexpr std::size_t kMostCloseUps = 3;
+constexpr std::size_t kMostCloseUps = 3;  // of more faults than that, only the longest recovery's
 constexpr std::size_t kMostCloseUpLanes = 8;
 
 /// How much of a list is drawn: a page stays small whatever the run.
@@ -20,6 +20,7 @@ struct Limits {
   std::size_t checkpoints = 0;
   std::size_t faults = 0;
 };
+constexpr double kHalfLane = 0.32;  // half a box's height, of a lane's
 constexpr Limits kWhole{.spans = 500, .checkpoints = 200, .faults = 100};
 constexpr Limits kCloseUp{.spans = 50, .checkpoints = 50, .faults = 10};
 
@@ -44,38 +45,28 @@ struct Window {
   double to = 0;
 };
 
-/// Lanes from top to bottom in a plot that is one high for each.
+/// Lanes from top to bottom in a plot that is one high for each, and one more at the bottom for
+/// the stages of the fault that a close-up is about.
 class Lanes {
  public:
   Lanes(const RunReport& report, std::vector<std::uint32_t> ranks, Window window,
-        const Limits& limits)
+        const Limits& limits, const FaultReport* close_up = nullptr)
       : report_(report),
         ranks_(std::move(ranks)),
         window_(window),
         limits_(limits),
-        plot_(Scale(window.from, window.to), Scale(0, static_cast<double>(ranks_.size())),
+        close_up_(close_up),
+        plot_(Scale(window.from, window.to), Scale(0, static_cast<double>(Rows())),
               Options(report)) {}
 
-  /// The stages of a fault as bands behind the lanes.
-  void ShowStages(const FaultReport& fault) {
-    const auto stage = [&](double from, const std::optional<double>& to, std::string_view css,
-                           std::string_view name) {
-      if (!to) return from;
-      plot_.Band(from, *to, fmt::format("soft {}", css),
-                 fmt::format("{}: {}", name, FormatSeconds(*to - from)));
-      return *to;
-    };
-    double at = stage(fault.died, fault.paused, "l-detect", "detect");
-    at = stage(at, fault.stopped, "l-stop", "stop");
-    stage(at, fault.stepping, "l-start", "start");
-  }
-
+  /// Lines lie behind the lanes, so that no line goes through a word.
   std::string Html() {
     for (const std::uint32_t rank : ranks_)
       plot_.AddRow(Middle(rank), fmt::format("rank {}", rank));
     DrawCheckpoints();
-    DrawWorkers();
     DrawFaults();
+    DrawWorkers();
+    if (close_up_ != nullptr) DrawStages(*close_up_);
     return plot_.Html();
   }
 
@@ -87,9 +78,11 @@ class Lanes {
                                  Plural(report.generations.size(), "generation"),
                                  Plural(report.faults.size(), "fault")),
             .x_title = "seconds since the run began",
-            .height_px = static_cast<int>(std::max<std::size_t>(60, lane * ranks_.size())),
+            .height_px = static_cast<int>(std::max<std::size_t>(60, lane * Rows())),
             .y_ticks = 0};
   }
+
+  std::size_t Rows() const { return ranks_.size() + (close_up_ != nullptr ? 1 : 0); }
 
   bool Inside(double from, double to) const { return to >= window_.from && from <= window_.to; }
   bool Shown(std::uint32_t rank) const {
@@ -97,7 +90,29 @@ class Lanes {
   }
   double Middle(std::uint32_t rank) const {
     const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin();
-    return static_cast<double>(ranks_.size()) - static_cast<double>(place) - 0.5;
+    return static_cast<double>(Rows()) - static_cast<double>(place) - 0.5;
+  }
+
+  void DrawStages(const FaultReport& fault) {
+    plot_.AddRow(0.5, "recovery");
+    const auto stage = [&](double from, const std::optional<double>& to, std::string_view css,
+                           std::string_view name) {
+      if (!to) return from;
+      plot_.Box(from, *to, 0.5 - kHalfLane, 0.5 + kHalfLane, css,
+                fmt::format("{}: {}", name, FormatSeconds(*to - from)));
+      return *to;
+    };
+    double at = stage(fault.died, fault.paused, "l-detect", "detect");
+    at = stage(at, fault.stopped, "l-stop", "stop");
+    stage(at, fault.stepping, "l-start", "start");
+  }
+
+  /// The first mark of a death on a lane between two times, if any.
+  std::optional<double> MarkBetween(std::uint32_t rank, double from, double to) const {
+    for (const FaultReport& fault : report_.faults) {
+      if (fault.rank == rank && fault.died >= from && fault.died <= to) return fault.died;
+    }
+    return std::nullopt;
   }
 
   void DrawCheckpoints() {
@@ -120,18 +135,27 @@ class Lanes {
       const double y = Middle(worker.rank);
       const std::string name = fmt::format("generation {}", worker.generation);
       plot_.Box(
-          worker.begin, end, y - 0.32, y + 0.32,
+          worker.begin, end, y - kHalfLane, y + kHalfLane,
           worker.generation % 2 == 1 ? "gen odd" : "gen even",
           fmt::format("rank {}, {}: {} to {}, {}", worker.rank, name, FormatSeconds(worker.begin),
                       FormatSeconds(end),
                       worker.exit.empty() ? "still running" : "ended with " + Short(worker.exit)));
-      const double shown = std::min(end, window_.to) - std::max(worker.begin, window_.from);
-      const double part = shown / std::max(window_.to - window_.from, 1e-9);
-      if (ranks_.size() <= 8 && part > 0.04) {
-        plot_.Inside(worker.begin, end, y,
-                     part > 0.16 ? name : fmt::format("g{}", worker.generation), "onbar");
-      }
+      if (ranks_.size() <= 8) WriteOn(worker, end, name);
     }
+  }
+
+  /// The generation as text on its box, where no mark of a death covers it.
+  void WriteOn(const WorkerSpan& worker, double end, const std::string& name) {
+    const double whole = std::max(window_.to - window_.from, 1e-9);
+    const double begin = std::max(worker.begin, window_.from);
+    const bool after = MarkBetween(worker.rank, begin - 0.03 * whole, begin).has_value();
+    const auto mark = MarkBetween(worker.rank, begin + 1e-9, end);
+    const double until = std::min(mark.value_or(end), window_.to);
+    const double part = (until - begin) / whole;
+    if (part <= 0.04) return;
+    plot_.Inside(begin, until, Middle(worker.rank),
+                 part > 0.16 ? name : fmt::format("g{}", worker.generation),
+                 fmt::format("onbar{}{}", after ? " aftermark" : "", mark ? " tomark" : ""));
   }
 
   void DrawFaults() {
@@ -156,6 +180,7 @@ class Lanes {
   std::vector<std::uint32_t> ranks_;
   Window window_;
   Limits limits_;
+  const FaultReport* close_up_;
   Plot plot_;
 };
 
@@ -169,14 +194,26 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   const double took = *fault.stepping - fault.died;
   const double room = std::max(0.4 * took, 0.02);
   Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room},
-              kCloseUp);
-  lanes.ShowStages(fault);
-  return fmt::format("<h3>Up close: rank {} dies{}, every rank runs again after {}</h3>{}{}",
-                     fault.rank, AtStep(fault), FormatSeconds(took),
+              kCloseUp, &fault);
+  return fmt::format("<h3>Up close: rank {} dies{}, recovery takes {}</h3>{}{}", fault.rank,
+                     AtStep(fault), FormatSeconds(took),
                      LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
                                  {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
                                  {"l-start", "start " + FormatSeconds(fault.lost.start)}}),
                      lanes.Html());
+}
+
+/// Few faults all get a close-up; of many alike the one that took longest to recover from.
+std::vector<const FaultReport*> ChooseCloseUps(const RunReport& report) {
+  std::vector<const FaultReport*> chosen;
+  for (const FaultReport& fault : report.faults) {
+    if (fault.survived() && fault.rank < report.facts.ranks) chosen.push_back(&fault);
+  }
+  if (chosen.size() <= kMostCloseUps) return chosen;
+  return {*std::max_element(chosen.begin(), chosen.end(),
+                            [](const FaultReport* a, const FaultReport* b) {
+                              return *a->stepping - a->died < *b->stepping - b->died;
+                            })};
 }
 
 }  // namespace
@@ -202,12 +239,7 @@ std::string LanesHtml(const RunReport& report) {
         "<p class=\"fine\">{} of {} ranks are drawn: those that died, then the first.</p>",
         ranks.size(), FormatCount(report.facts.ranks));
   }
-  std::size_t close_ups = 0;
-  for (const FaultReport& fault : report.faults) {
-    if (fault.survived() && fault.rank < report.facts.ranks && close_ups++ < kMostCloseUps) {
-      out += CloseUp(report, fault);
-    }
-  }
+  for (const FaultReport* fault : ChooseCloseUps(report)) out += CloseUp(report, *fault);
   return Section("Ranks", out);
 }
 

@@ -186,6 +186,42 @@ TEST(ReportPage, StaysSmallWhateverAHostileFolderFillsItWith) {
   EXPECT_EQ(WhatIsMalformed(page), "");
 }
 
+/// A run of two ranks in which rank 0 died `faults` times, the last time with the longest recovery.
+RunReport RunWithFaults(std::size_t faults) {
+  RunReport report;
+  report.facts.ranks = 2;
+  report.wall = 10 * static_cast<double>(faults + 1);
+  for (std::size_t i = 0; i < faults; ++i) {
+    const double died = 10 * static_cast<double>(i + 1);
+    const double again = died + 0.1 + 0.001 * static_cast<double>(i);
+    report.workers.push_back({.rank = 0, .generation = i + 1, .begin = died - 9.5, .end = died});
+    report.faults.push_back({.died = died,
+                             .paused = died + 0.01,
+                             .stopped = died + 0.02,
+                             .stepping = again,
+                             .lost = {.detect = 0.01, .stop = 0.01, .start = again - died - 0.02}});
+    report.lost.detect += 0.01;
+  }
+  report.workers.push_back({.rank = 0, .generation = faults + 1, .begin = report.wall - 9.99});
+  return report;
+}
+
+TEST(ReportPage, ShowsFewRecoveriesEachAndOfManyTheLongestOnly) {
+  const std::string few = ReportPage(RunWithFaults(2));
+  EXPECT_THAT(few, HasSubstr("Up close: rank 0 dies, recovery takes 100 ms"));
+  EXPECT_THAT(few, HasSubstr("Up close: rank 0 dies, recovery takes 101 ms"));
+  const std::string many = ReportPage(RunWithFaults(4));
+  EXPECT_THAT(many, HasSubstr("Up close: rank 0 dies, recovery takes 103 ms"));
+  EXPECT_THAT(many, Not(HasSubstr("recovery takes 102 ms")));
+  EXPECT_THAT(many, HasSubstr("<h3>4 faults: 40 ms lost in all</h3>"));
+}
+
+TEST(ReportPage, KeepsTheNameOfAGenerationClearOfTheMarkOfADeath) {
+  const std::string page = ReportPage(RunWithFaults(1));
+  EXPECT_THAT(page, HasSubstr("onbar tomark\" style=\"left:2.5%;"));  // until it died at 50 %
+  EXPECT_THAT(page, HasSubstr("onbar aftermark\" style=\"left:50%;"));
+}
+
 TEST(ReportPage, StaysSmallForManyRanks) {
   const std::string page = PageOf({.ranks = 200, .steps = 20, .fault_step = 11, .fault_rank = 150});
   EXPECT_LT(page.size(), 1'000'000U);

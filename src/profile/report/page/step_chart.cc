@@ -113,7 +113,7 @@ std::string StepTimeChartHtml(const RunReport& report) {
   std::string out = LegendHtml(Legend(times)) + plot.Html();
   if (above > 0) {
     out += fmt::format(
-        "<p class=\"fine\">{} of the chart reach beyond its top; the longest step took {}.</p>",
+        "<p class=\"fine\">The chart is cut at its top in {}; the longest step took {}.</p>",
         Plural(above, "place"), FormatSeconds(times.max));
   }
   return Section("Step time", out);

@@ -35,7 +35,7 @@ border:1px solid var(--line);border-radius:8px;overflow:hidden}
 .legend b{color:var(--ink);font-weight:600}.legend small{font-size:12.5px}
 .key{margin:7px 0 0}
 .swatch{display:inline-block;width:14px;height:10px;margin-right:7px;border-radius:2px;background:currentColor}
-.plot{display:grid;grid-template-columns:52px minmax(0,1fr);font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}
+.plot{display:grid;padding-right:16px;grid-template-columns:64px minmax(0,1fr);font-size:12px;color:var(--soft);font-variant-numeric:tabular-nums}
 .ytitle{grid-column:1/3;padding-bottom:5px}.ytitle:empty{display:none}
 .y{position:relative}.y span{position:absolute;right:8px;transform:translateY(-50%);white-space:nowrap}
 .frame{position:relative;border-left:1px solid var(--line);border-bottom:1px solid var(--line)}
@@ -55,8 +55,8 @@ path,rect{vector-effect:non-scaling-stroke}
 .line.recovery{stroke:var(--green);stroke-width:1.6}.swatch.recovery{background:var(--green);width:3px}
 .line.checkpoint{stroke:var(--grey);stroke-width:1;stroke-dasharray:1 3}.swatch.checkpoint{background:var(--grey);width:3px}
 .gen.odd{fill:var(--gen1)}.gen.even{fill:var(--gen2)}.swatch.gen.odd{background:var(--gen1)}.swatch.gen.even{background:var(--gen2)}
-.inside{position:absolute;transform:translateY(-50%);padding:0 8px;overflow:hidden;white-space:nowrap;text-overflow:clip}
-.onbar{color:var(--onbar);font-size:12px}
+.inside{position:absolute;transform:translateY(-50%);padding:0 8px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis}
+.onbar{color:var(--onbar);font-size:12px}.aftermark{padding-left:14px}.tomark{padding-right:12px}
 .mark{position:absolute;transform:translate(-50%,-50%);pointer-events:auto}
 .died{color:var(--bg);background:var(--red);border-radius:50%;width:17px;height:17px;line-height:16px;text-align:center;font-weight:700;
 box-shadow:0 0 0 2px var(--bg)}
@@ -71,12 +71,13 @@ box-shadow:0 0 0 2px var(--bg)}
 .line.median{stroke:var(--red);stroke-width:1.4;stroke-dasharray:6 4}.swatch.median{background:var(--red);height:2px;vertical-align:middle}
 .bar{display:block;width:100%;height:26px;border-radius:4px;background:var(--panel)}
 .b-startup,.l-stop{fill:var(--sky)}.b-training{fill:var(--blue)}.b-lost{fill:var(--red)}.b-other{fill:var(--pale)}.b-ending{fill:var(--grey)}
-.soft{fill-opacity:.22}
-.l-detect{fill:var(--orange)}.l-start{fill:var(--blue)}.l-replay{fill:var(--pink)}
+.l-detect{fill:var(--orange)}.l-start{fill:var(--green)}.l-replay{fill:var(--pink)}
 .swatch.b-startup,.swatch.l-stop{background:var(--sky)}.swatch.b-training{background:var(--blue)}.swatch.b-lost{background:var(--red)}
 .swatch.b-other{background:var(--pale)}.swatch.b-ending{background:var(--grey)}.swatch.l-detect{background:var(--orange)}
-.swatch.l-start{background:var(--blue)}.swatch.l-replay{background:var(--pink)}
-.scroll{overflow-x:auto}
+.swatch.l-start{background:var(--green)}.swatch.l-replay{background:var(--pink)}
+.scroll{overflow-x:auto;background:linear-gradient(90deg,var(--bg) 30%,transparent) 0 0/36px 100% no-repeat local,
+linear-gradient(270deg,var(--bg) 30%,transparent) 100% 0/36px 100% no-repeat local,linear-gradient(90deg,var(--pale),transparent) 0 0/10px 100% no-repeat,
+linear-gradient(270deg,var(--pale),transparent) 100% 0/10px 100% no-repeat}
 table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:6px 0}
 th{font-weight:600;text-align:left;color:var(--soft);font-size:13px}
 th,td{padding:6px 18px 6px 0;border-bottom:1px solid var(--line);white-space:nowrap}
@@ -88,8 +89,8 @@ pre{background:var(--panel);border:1px solid var(--line);border-radius:6px;paddi
 Menlo,Consolas,"DejaVu Sans Mono",monospace;overflow:auto;max-height:420px;white-space:pre-wrap;overflow-wrap:anywhere}
 :focus-visible{outline:2px solid var(--blue);outline-offset:2px}
 footer{border-top:1px solid var(--line);padding-top:14px}
-@media (max-width:620px){main{padding:18px 14px 28px}.x .odd{visibility:hidden}.plot{grid-template-columns:46px minmax(0,1fr)}
-.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}.facts{grid-template-columns:1fr;gap:0}.facts dd{margin-bottom:8px}}
+@media (max-width:620px){main{padding:18px 14px 28px}.x .odd{visibility:hidden}.plot{grid-template-columns:62px minmax(0,1fr)}
+.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}th,td{padding-right:13px}.facts{grid-template-columns:1fr;gap:0}.facts dd{margin-bottom:8px}}
 @media print{section{break-inside:avoid}.hover{display:none}}
 )css";
 

@@ -29,14 +29,15 @@ std::string FaultRow(const FaultReport& fault) {
   const std::string total =
       fault.survived() || fault.cut ? FormatSeconds(fault.lost.total()) : "not survived";
   return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td class=\"num\">{}</td><td "
+      "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
+      "class=\"num\"><b>{}</b></td><td "
       "class=\"num\">{}</td>"
-      "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\"><b>{}</b></td></tr>",
+      "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
       FormatSeconds(fault.died), fault.rank, fault.generation,
       fault.step == 0 ? "–" : FormatCount(fault.step),
-      PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60),
+      PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60), total,
       Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
-      Stage(fault.stepping, fault.lost.start), Stage(fault.caught_up, fault.lost.replay), total);
+      Stage(fault.stepping, fault.lost.start), Stage(fault.caught_up, fault.lost.replay));
 }
 
 /// Each step once, as it was evaluated last: a replay evaluates again.
@@ -118,11 +119,10 @@ std::string FaultsHtml(const RunReport& report) {
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
       "aria-label=\"Faults\"><table><thead><tr>"
       "<th scope=\"col\">At</th><th scope=\"col\">Rank</th><th scope=\"col\">Generation</th><th "
-      "scope=\"col\">Step</th>"
-      "<th scope=\"col\">Cause</th><th scope=\"col\" class=\"num\">Detect</th><th scope=\"col\" "
-      "class=\"num\">Stop</th>"
-      "<th scope=\"col\" class=\"num\">Start</th><th scope=\"col\" class=\"num\">Replay</th>"
-      "<th scope=\"col\" class=\"num\">Lost</th></tr></thead><tbody>";
+      "scope=\"col\">Step</th><th scope=\"col\">Cause</th><th scope=\"col\" "
+      "class=\"num\">Lost</th><th scope=\"col\" class=\"num\">Detect</th><th scope=\"col\" "
+      "class=\"num\">Stop</th><th scope=\"col\" class=\"num\">Start</th><th scope=\"col\" "
+      "class=\"num\">Replay</th></tr></thead><tbody>";
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     out += FaultRow(report.faults[i]);
   }

@@ -9,7 +9,7 @@
 namespace muster::profile {
 namespace {
 
-constexpr std::size_t kMostBars = 12;
+constexpr std::size_t kMostBars = 3;  // of more faults than that, one bar of all
 
 struct Part {
   std::string_view css;
@@ -54,22 +54,25 @@ std::string BudgetBar(const RunReport& report) {
          BarWithKey(parts, report.wall, "Where the wall time of the run went");
 }
 
-/// Every bar on one scale, so that their lengths compare.
+/// A bar for each of a few faults, on one scale, so that their lengths compare; of many one bar
+/// for all: the table of faults has each.
 std::string FaultBars(const RunReport& report) {
+  if (report.faults.size() > kMostBars) {
+    const std::string title =
+        fmt::format("{}: {} lost in all", Plural(report.faults.size(), "fault"),
+                    FormatSeconds(report.lost.total()));
+    return fmt::format("<h3>{}</h3>{}", title,
+                       BarWithKey(PartsOf(report.lost), report.lost.total(), title));
+  }
   double longest = 0;
   for (const FaultReport& fault : report.faults) longest = std::max(longest, fault.lost.total());
   if (longest <= 0) return {};
   std::string out;
-  for (std::size_t i = 0; i < report.faults.size() && i < kMostBars; ++i) {
-    const FaultReport& fault = report.faults[i];
+  for (const FaultReport& fault : report.faults) {
     const std::string title = fmt::format("Rank {} died{}: {} lost", fault.rank, AtStep(fault),
                                           FormatSeconds(fault.lost.total()));
     out += fmt::format("<h3>{}</h3>{}", EscapeHtml(title),
                        BarWithKey(PartsOf(fault.lost), longest, title));
-  }
-  if (report.faults.size() > kMostBars) {
-    out += fmt::format("<p class=\"fine\">and {} more, in the table below</p>",
-                       report.faults.size() - kMostBars);
   }
   return out;
 }

@@ -11,7 +11,7 @@
 namespace muster::train {
 
 /// What a draw is for: part of the key, so new uses never disturb old ones.
-enum class Use : std::uint32_t { kInitial = 1, kCrop = 2, kFlip = 3, kDropout = 4 };
+enum class Use : std::uint32_t { kInitial = 1, kCrop = 2, kFlip = 3 };
 
 struct DrawKey {
   std::uint64_t seed = 0;    ///< of the run

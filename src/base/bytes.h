@@ -1,6 +1,7 @@
 #pragma once
-// Sizes in bytes as a type, and spans of raw bytes. "4GiB", "512 KB" and "7" parse; Format prints
-// the binary unit that keeps three digits ("1.50 GiB"). Values, any thread.
+// Sizes in bytes as a type, and spans of raw bytes. "4GiB", "512 KB" and "7" parse; FormatBytes
+// prints the binary unit that keeps three digits ("1.50 GiB"), FormatExact keeps every byte.
+// Values, any thread.
 
 #include <compare>
 #include <cstddef>
@@ -37,6 +38,8 @@ constexpr Bytes operator""_GiB(unsigned long long n) {
 Result<Bytes> ParseBytes(std::string_view text);
 /// "812 B", "1.50 GiB".
 std::string FormatBytes(Bytes bytes);
+/// "4GiB", "1025B": the shortest form that ParseBytes takes back to the same value.
+std::string FormatExact(Bytes bytes);
 
 inline ByteSpan AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

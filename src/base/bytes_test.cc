@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "base/rng.h"
+
 namespace muster {
 namespace {
 
@@ -62,6 +64,18 @@ TEST(FormatBytes, KeepsThreeDigits) {
   EXPECT_EQ(FormatBytes(Bytes{10'236}), "10.0 KiB");
   EXPECT_EQ(FormatBytes(100_GiB), "100 GiB");
   EXPECT_EQ(FormatBytes(Bytes{-2048}), "-2.00 KiB");
+}
+
+TEST(FormatExact, ReadsBackAsTheSameSize) {
+  EXPECT_EQ(FormatExact(Bytes{0}), "0B");
+  EXPECT_EQ(FormatExact(4_GiB), "4GiB");
+  EXPECT_EQ(FormatExact(Bytes{1025}), "1025B");
+  EXPECT_EQ(FormatExact(Bytes{std::int64_t{8191} << 50}), "8191PiB");
+  Rng rng(7);
+  for (int i = 0; i < 10'000; ++i) {
+    const auto n = static_cast<std::int64_t>(rng.Next64() >> (1 + rng.Below(62)));
+    EXPECT_EQ(ParseBytes(FormatExact(Bytes{n}))->count, n);
+  }
 }
 
 }  // namespace

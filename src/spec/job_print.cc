@@ -65,7 +65,7 @@ Value Cores(std::uint64_t milli) {
 Value ToValue(const Resources& resources) {
   return Map()
       .Add("cpu", Cores(resources.cpu_milli))
-      .Add("memory", Text(PrintSize(resources.memory)))
+      .Add("memory", Text(FormatExact(resources.memory)))
       .Add("gpu", Number(resources.gpu))
       .Take();
 }

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
-#include <utility>
 
 namespace muster::spec {
 namespace {
@@ -15,17 +13,6 @@ constexpr std::uint64_t kMostCores = 1'000'000;
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
-
-std::string PrintSize(Bytes bytes) {
-  constexpr std::array<std::string_view, 6> kNames{"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  std::int64_t count = bytes.count;
-  std::size_t unit = 0;
-  while (count != 0 && count % 1024 == 0 && unit + 1 < kNames.size()) {
-    count /= 1024;
-    ++unit;
-  }
-  return fmt::format("{}{}", count, kNames[unit]);
-}
 
 std::optional<std::uint64_t> ReadCores(std::string_view text) {
   const bool milli = text.ends_with('m');

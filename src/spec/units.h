@@ -1,16 +1,14 @@
 #pragma once
-// Sizes and cores of a job file as text. Each Print gives the shortest form that its reader takes
-// back to the same value; durations have theirs in base/duration.h. Internal to src/spec; pure.
+// Cores of a job file as text. PrintCores gives the shortest form that ReadCores takes back to the
+// same value; sizes have theirs in base/bytes.h, durations in base/duration.h. Internal to
+// src/spec; pure.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "spec/job.h"
-
 namespace muster::spec {
-
-std::string PrintSize(Bytes bytes);
 
 /// Thousandths of a core: "2", "0.5", "500m".
 std::optional<std::uint64_t> ReadCores(std::string_view text);

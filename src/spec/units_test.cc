@@ -2,20 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "base/rng.h"
 
 namespace muster::spec {
 namespace {
 
-TEST(Units, ReadBackWhatTheyPrint) {
+TEST(Cores, ReadBackWhatTheyPrint) {
   Rng rng(7);
   for (int i = 0; i < 10'000; ++i) {
-    const std::int64_t n = static_cast<std::int64_t>(rng.Next64() >> (12 + rng.Below(50)));
-    // Sizes go through a double, which is exact up to 2^53.
-    EXPECT_EQ(ParseBytes(PrintSize(Bytes{n}))->count, n);
-    const std::uint64_t milli = static_cast<std::uint64_t>(n) % 1'000'000;
+    const std::uint64_t milli = rng.Below(1'000'000'000);
     EXPECT_EQ(ReadCores(PrintCores(milli)), milli);
   }
 }

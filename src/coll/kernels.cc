@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "coll/half.h"
+#include "base/half.h"
 
 #define MUSTER_INLINE [[gnu::always_inline]] inline
 

@@ -2,8 +2,8 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
+#include "base/half.h"
 #include "train/checkpoint/digest.h"
 #include "train/checkpoint/tensors.h"
 
@@ -22,17 +22,6 @@ std::int64_t PlaceOf(std::uint64_t bits, int width) {
   const std::uint64_t sign = std::uint64_t{1} << (width - 1);
   const auto magnitude = static_cast<std::int64_t>(bits & (sign - 1));
   return (bits & sign) != 0 ? -magnitude : magnitude;
-}
-
-float FromF16(std::uint16_t h) {
-  const int exponent = (h >> 10) & 31;
-  const auto mantissa = static_cast<float>(h & 1023);
-  float magnitude =
-      exponent == 0 ? std::ldexp(mantissa, -24) : std::ldexp(1024 + mantissa, exponent - 25);
-  if (exponent == 31)
-    magnitude = mantissa == 0 ? std::numeric_limits<float>::infinity()
-                              : std::numeric_limits<float>::quiet_NaN();
-  return (h & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
 template <typename T>
@@ -54,11 +43,11 @@ Element ElementAt(const std::byte* at, DType dtype) {
     }
     case DType::kBf16: {
       const auto bits = Load<std::uint16_t>(at);
-      return {std::bit_cast<float>(std::uint32_t{bits} << 16), PlaceOf(bits, 16)};
+      return {FloatFromBf16(bits), PlaceOf(bits, 16)};
     }
     case DType::kF16: {
       const auto bits = Load<std::uint16_t>(at);
-      return {FromF16(bits), PlaceOf(bits, 16)};
+      return {FloatFromF16(bits), PlaceOf(bits, 16)};
     }
     case DType::kI32: {
       const auto value = Load<std::int32_t>(at);

@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace muster::coll {
+namespace muster {
 
 [[gnu::always_inline]] inline float FloatFromBf16(std::uint16_t h) {
   return std::bit_cast<float>(std::uint32_t{h} << 16);
@@ -45,4 +45,4 @@ namespace muster::coll {
   return static_cast<std::uint16_t>(sign | magnitude);
 }
 
-}  // namespace muster::coll
+}  // namespace muster

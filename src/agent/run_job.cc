@@ -18,7 +18,7 @@ namespace {
 /// What a run cannot do without, before anything of it exists.
 Status CheckProcess(const RunOptions& options) {
   std::error_code gone;
-  const auto folder = std::filesystem::current_path(gone);
+  static_cast<void>(std::filesystem::current_path(gone));
   if (gone) {
     return Error(Code::kPrecondition, "the working folder is gone or not readable",
                  "cd to one that exists; nothing was made");
@@ -45,7 +45,7 @@ std::vector<int> WatchedSignals() {
   return watched;
 }
 
-Error NotStarted(Error error, const std::string& path) {
+Error NotStarted(const Error& error, const std::string& path) {
   std::string hint = error.hint();
   // EAGAIN of a clone is a limit, too.
   const bool limit = error.code() == Code::kExhausted || error.code() == Code::kUnavailable;

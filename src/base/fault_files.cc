@@ -10,7 +10,7 @@ class FaultFiles::File final : public WritableFile {
       : owner_(owner), inner_(std::move(inner)), path_(std::move(path)) {}
 
   Status Write(ByteSpan data) override {
-    const Status turn = owner_.Next("write " + path_);
+    Status turn = owner_.Next("write " + path_);
     if (turn) return inner_->Write(data);
     if (turn.error().code() == Code::kExhausted) {
       MUSTER_TRY(inner_->Write(data.first(data.size() / 2)));
@@ -94,7 +94,7 @@ Status FaultFiles::SyncDirectory(const std::string& path) {
 }
 
 Status FaultFiles::RemoveAll(const std::string& path) {
-  const Status turn = Next("remove " + path);
+  Status turn = Next("remove " + path);
   // A full disk still lets go of what is on it.
   if (!turn && !(plan_.lasting && turn.error().code() == Code::kExhausted)) return turn;
   return inner_.RemoveAll(path);

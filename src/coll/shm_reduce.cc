@@ -9,7 +9,7 @@ namespace {
 
 /// Up to here every rank reduces the whole block for itself: it reads more, but needs no second
 /// meeting. The bits are the same.
-constexpr std::uint64_t kWholeBytes = 128 * 1024;
+constexpr std::uint64_t kWholeBytes = 128ULL * 1024;
 constexpr std::uint32_t kWholeWorld = 3;
 
 struct Range {

@@ -90,7 +90,7 @@ Result<std::string> FindProgram(const std::string& name, const std::string& path
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
     const std::string folder = end == begin ? "." : path.substr(begin, end - begin);
-    const std::string candidate = folder + "/" + name;
+    std::string candidate = folder + "/" + name;
     const Status usable = CheckExecutable(candidate);
     if (usable) return candidate;
     if (usable.error().code() == Code::kDenied) denied = usable.error();

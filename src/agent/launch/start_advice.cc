@@ -44,7 +44,7 @@ std::string MissingFile(const std::string& program) {
                        interpreter);
   }
   std::error_code error;
-  const auto folder = std::filesystem::current_path(error);
+  static_cast<void>(std::filesystem::current_path(error));
   if (error) return "the working folder is gone: start the run from one that exists";
   return program + " exists, but a loader or library that it names does not";
 }

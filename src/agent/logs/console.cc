@@ -84,7 +84,7 @@ void Console::WorkerLine(Rank rank, Generation generation, Stream stream, const 
         fmt::format("[{} {}{}] ", rank.value(), generation.value(), line.continued ? " …" : "");
     text += line.text;
     text += '\n';
-    Queue(sink, std::move(text));
+    Queue(sink, text);
     much = sinks_[sink].backlog.size() > kPumpAt;
   }
   if (much) Pump();
@@ -105,7 +105,7 @@ void Console::OnText(std::function<void()> wake) {
   wake_ = std::move(wake);
 }
 
-void Console::Queue(std::size_t index, std::string text) {
+void Console::Queue(std::size_t index, std::string_view text) {
   Sink& sink = sinks_[index];
   if (sink.dead) return;
   sink.backlog += text;

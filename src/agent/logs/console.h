@@ -55,7 +55,7 @@ class Console {
     bool dead = false;
   };
   bool Admit() MUSTER_REQUIRES(mutex_);
-  void Queue(std::size_t sink, std::string text) MUSTER_REQUIRES(mutex_);
+  void Queue(std::size_t sink, std::string_view text) MUSTER_REQUIRES(mutex_);
   void ReportHidden() MUSTER_REQUIRES(mutex_);
   bool AnyWaits() MUSTER_REQUIRES(mutex_);
   struct Piece {

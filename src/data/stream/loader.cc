@@ -93,7 +93,7 @@ class ThreadedLoader final : public Loader {
   }
 
   Result<std::shared_ptr<const BatchStorage>> FillHere() {
-    const auto storage = filler_.NewStorage(step_);
+    auto storage = filler_.NewStorage(step_);
     const auto order = filler_.OrderOf(step_);
     for (std::size_t shard = 0; shard < filler_.shards(); ++shard) {
       MUSTER_TRY(filler_.Fill(*order, shard, *storage));

@@ -116,8 +116,8 @@ class FakeRun {
           R"({{"seq":{},"step":{},"gen":{},"begin_ns":{},"total_us":{},"loss":{:.6f},"phase_us":)"
           R"({{"data":{},"forward":{},"backward":{},"comm":{},"optimizer":{},"checkpoint":{},"eval":{}}}}})"
           "\n",
-          ++sequence_[rank], step, generation, now_ + rank * 100'000, total, LossAt(step), data,
-          forward, backward, comm, optimizer, checkpoint, eval);
+          ++sequence_[rank], step, generation, now_ + std::int64_t{rank} * 100'000, total,
+          LossAt(step), data, forward, backward, comm, optimizer, checkpoint, eval);
     }
     now_ += std::int64_t{longest} * 1000;
     if (first_of_generation_) Event(R"("event":"ranks_ready","gen":{})", generation);

@@ -26,7 +26,7 @@ double Seconds(std::uint32_t microseconds) { return microseconds / 1e6; }
 double Quantile(std::vector<std::uint32_t>& values, double part) {
   if (values.empty()) return 0;
   const auto index =
-      static_cast<std::ptrdiff_t>(part * static_cast<double>(values.size() - 1) + 0.5);
+      static_cast<std::ptrdiff_t>(std::lround(part * static_cast<double>(values.size() - 1)));
   std::nth_element(values.begin(), values.begin() + index, values.end());
   return Seconds(values[static_cast<std::size_t>(index)]);
 }

@@ -229,7 +229,7 @@ Status MakeFolder(FileSystem& files, const std::string& folder) {
   if (files.Exists(folder)) return Ok();
   const std::string parent = ParentOf(folder);
   if (parent != folder) MUSTER_TRY(MakeFolder(files, parent));
-  const Status made = files.MakeDirectory(folder, 0755);
+  Status made = files.MakeDirectory(folder, 0755);
   if (!made && made.error().code() != Code::kAlreadyExists) return made;
   return files.SyncDirectory(parent);
 }
@@ -239,7 +239,7 @@ Status ProbeFolder(FileSystem& files, const std::string& folder) {
   constexpr std::string_view kContent = "muster was here\n";
   MUSTER_TRY(files.RemoveAll(probe));
   MUSTER_TRY(files.MakeDirectory(probe, 0755));
-  const Status written = WriteFile(files, probe + "/file", kContent);
+  Status written = WriteFile(files, probe + "/file", kContent);
   MUSTER_TRY(files.RemoveAll(probe));
   return written;
 }

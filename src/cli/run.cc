@@ -40,6 +40,9 @@ void AddRun(CLI::App& parent, Invocation& invocation) {
   app->add_option("-n,--ranks", flags->ranks, "Worker processes on this machine");
   app->add_option("--name", flags->name, "Name of the run; default: that of the job or command");
   app->add_option("--run-dir", flags->folder, "Run folder; default: runs/NAME-TIME-xxxx");
+  app->add_option("--checkpoint-dir", flags->checkpoint_dir,
+                  "Checkpoints; default: the job's, in the run folder. Name another run's to go on "
+                  "from there");
   app->add_option("--max-restarts", flags->max_restarts,
                   "Restarts before the run fails; 0: none; default: the job's, or 3 and 1 full");
   app->add_option("--grace", flags->grace_s,

@@ -95,6 +95,19 @@ Result<std::string> FindShim(const std::string& folder) {
                "muster-shim is installed beside muster; install both");
 }
 
+/// Where a path of the job leads, seen from any folder.
+std::string Absolute(const std::string& path) {
+  if (path.starts_with("s3://")) return path;
+  std::error_code gone;
+  const auto absolute = std::filesystem::absolute(path, gone);
+  return gone ? path : absolute.lexically_normal().string();
+}
+
+/// The data where workers find it, whatever folder they change to.
+void MakeDataAbsolute(spec::Job& job) {
+  for (spec::DataSource& source : job.data) source.at = Absolute(spec::DataPath(source));
+}
+
 /// What this machine must have before anything is created.
 Status CheckSupplies(const spec::Job& job) {
   if (job.nodes.min > 1) {
@@ -110,7 +123,7 @@ Status CheckSupplies(const spec::Job& job) {
         "set spec.resources.gpu to what is here; nothing was started");
   }
   for (std::size_t i = 0; i < job.data.size(); ++i) {
-    const std::string path = spec::DataPath(job.data[i]);
+    const std::string path = Absolute(spec::DataPath(job.data[i]));
     if (path.starts_with("s3://")) {
       return Error(
           Code::kPrecondition,
@@ -176,6 +189,7 @@ Result<spec::Job> JobFor(const RunFlags& flags) {
   }
   if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
   if (!flags.name.empty()) job.name = flags.name;
+  if (!flags.checkpoint_dir.empty()) job.checkpoint.dir = Absolute(flags.checkpoint_dir);
   MUSTER_TRY(spec::ValidateJob(job));
   return job;
 }
@@ -199,7 +213,9 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
                                              options.ranks, agent::shim::kMaxWorkers));
   }
   const std::string beside = ParentOf(program);
-  const spec::Variables variables = spec::DataVariables(job);
+  spec::Job located = job;
+  MakeDataAbsolute(located);
+  const spec::Variables variables = spec::DataVariables(located);
   options.command = MUSTER_TRY(spec::ExpandCommand(job.command, variables));
   options.program = MUSTER_TRY(FindCommand(options.command[0], beside));
   options.shim = MUSTER_TRY(FindShim(beside));
@@ -209,7 +225,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.job_yaml = spec::PrintJobYaml(job);
   options.checkpoint_dir = job.checkpoint.dir;
   options.checkpoint_every = job.checkpoint.every;
-  for (const spec::DataSource& source : job.data) options.data.push_back(spec::DataPath(source));
+  for (const spec::DataSource& source : located.data) options.data.push_back(source.at);
   options.time_limit = job.time_limit;
   options.quiet = flags.quiet;
   SetPolicy(job, flags, options.policy);

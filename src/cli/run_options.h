@@ -20,6 +20,7 @@ struct RunFlags {
   std::optional<double> grace_s;
   std::string name;
   std::string folder;
+  std::string checkpoint_dir;  ///< instead of the job's; relative to the working folder
   bool quiet = false;
 };
 

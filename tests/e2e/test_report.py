@@ -7,6 +7,8 @@ import subprocess
 import sys
 import xml.etree.ElementTree
 
+import pytest
+
 VOID = {"meta", "br"}
 SCRIPT = """
 import os, signal, sys, time
@@ -74,7 +76,48 @@ def test_json_and_summary_tell_of_the_fault(muster, tmp_path):
     assert report["format"] == "muster-report/1" and report["state"] == "SUCCEEDED"
     assert [(fault["rank"], fault["exit"]) for fault in report["faults"]] == [(1, "SIGKILL")]
     assert not (folder / "report.html").exists()
-    assert "one fault survived" in muster("show", folder).out
+    shown = muster("show", folder).out
+    assert "one fault survived, up to " in shown and "steps       not reported" in shown
+
+
+def test_nothing_is_claimed_of_a_script_that_reports_no_steps(muster, tmp_path):
+    """It worked for a second and started from nothing again: that it lost milliseconds would be a lie."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, signal, time\ntime.sleep(1)\n"
+        "os.environ['MUSTER_GENERATION'] == '1' and os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = muster("run", "-n", "1", "--run-dir", tmp_path / "run", "--json", "--", sys.executable, script)
+    report = muster("report", tmp_path / "run", "--json").json()
+    for lost in (done.json()["lost"], report["lost"], report["faults"][0]["lost"]):
+        assert lost["total_s"] is None and lost["replay_s"] is None and lost["at_most_s"] > 1
+    assert done.json()["lost"] == pytest.approx(report["lost"], abs=1e-6)
+    assert done.json()["wall_s"] == pytest.approx(report["wall_s"], abs=1e-6)
+    assert done.json()["steps"] is None and report["steps"] is None
+    assert report["faults"][0]["step"] is None and report["faults"][0]["recovery_s"] is None
+    assert set(report["budget"].values()) == {None}
+    most = re.search(r"lost up to ([\d.]+ s) to 1 fault", done.err)[1]
+    assert f"one fault survived, up to {most} lost" in report["verdict"]
+    assert f"lost up to {most}" in muster("show", tmp_path / "run").out
+    assert "muster: steps not reported, 1 restart\n" in done.err and "0 steps" not in done.err
+
+
+def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
+    run = start("muster-train", "--steps", 200, "--step-ms", 4, "--every", 50)
+    run.wait_step(90)
+    run.kill(1)
+    assert run.end() == 0, run.err
+    report = muster("report", run.folder, "--json").json()
+    fault = report["faults"][0]
+    lost = fault["lost"]
+    assert fault["recovery_s"] == pytest.approx(lost["detect_s"] + lost["stop_s"] + lost["start_s"], abs=2e-6)
+    assert lost["total_s"] == pytest.approx(fault["recovery_s"] + lost["replay_s"], abs=2e-6)
+    told = re.search(r"is done again; lost (.*): recovery (.*), replay (.*)\n", run.err).groups()
+    assert re.search(r"; recovered in (.*): 2 ranks at work", run.err)[1] == told[1]
+    shown = muster("show", run.folder).out
+    assert f"one fault survived, {told[0]} lost" in shown
+    assert re.search(r"lost (.*): recovery (.*) \(.*\), replay (.*)\n", shown).groups() == told
+    assert re.search(r"lost (.*) to 1 fault: recovery (.*) \(.*\), replay (.*)\n", run.err).groups() == told
 
 
 def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
@@ -82,7 +125,7 @@ def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
         done = muster(verb, tmp_path, "--json")
         assert done.code == 3
         assert done.json()["error"]["code"] == "not_found"
-        assert "run.json" in done.err
+        assert f"{tmp_path}: open run.json" in done.err
 
 
 def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):

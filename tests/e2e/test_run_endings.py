@@ -3,7 +3,9 @@
 import json
 import os
 import random
+import re
 import signal
+import subprocess
 import time
 
 import pytest
@@ -287,7 +289,34 @@ def test_two_runs_in_one_folder_the_second_is_refused(start):
     third = start("muster-train", folder=first.folder)
     assert third.end() == 5
     assert "holds an earlier run" in third.err
+    again = f"muster run {first.folder}/job.yaml --checkpoint-dir {first.folder}/checkpoints"
+    assert again in third.err
+    assert "to go on from step" in first.err
     assert len(first.events("run_started")) == 1
+
+
+def test_a_run_that_broke_off_says_what_to_type_to_go_on(start, bin_with_stepper, tmp_path):
+    run = start("muster-train", "--steps", 300, "--step-ms", 3, "--every", 10)
+    run.wait_step(50)
+    run.process.kill()
+    run.end()
+    run.assert_nothing_left()
+
+    def typed(line: str) -> subprocess.CompletedProcess:
+        path = f"{bin_with_stepper}{os.pathsep}{os.environ['PATH']}"
+        words = ["/bin/sh", "-c", line]
+        return subprocess.run(
+            words, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True, timeout=60
+        )
+
+    shown = typed(f"muster show {run.folder.name}").stdout
+    assert shown.startswith("UNFINISHED")
+    again = typed(re.search(r"to go on +(.*)", shown)[1])
+    assert again.returncode == 0, again.stderr
+    total = sum(step * (rank + 1) for step in range(1, 301) for rank in range(2))
+    assert f"sum {total}" in again.stdout
+    (steps,) = (tmp_path / "runs").glob("*/steps/rank-0.jsonl")
+    assert json.loads(steps.read_text().splitlines()[0])["step"] > 40
 
 
 def test_two_runs_that_begin_at_once_in_one_folder_know_of_each_other(start, tmp_path):

@@ -1,5 +1,7 @@
 """What a job file asks for is done, refused before anything is made, or named as not done."""
 
+import json
+
 import pytest
 
 JOB = """
@@ -7,7 +9,6 @@ apiVersion: muster/v1
 kind: Job
 metadata: {{name: small}}
 spec:
-  command: ["true"]
   {more}
 """
 
@@ -18,6 +19,7 @@ def run_job(muster, tmp_path):
 
     def run(more: str):
         job = tmp_path / "job.yaml"
+        more = more if "command:" in more else f'command: ["true"]\n  {more}'
         job.write_text(JOB.format(more=more))
         return muster("run", job, "--run-dir", tmp_path / "run")
 
@@ -30,7 +32,7 @@ def run_job(muster, tmp_path):
         ("nodes: 2", 1, "2 nodes"),
         ("resources: {gpu: 99}", 1, "99 GPUs"),
         ("data: [{uri: 's3://bucket/fashion'}]", 1, "spec.data[0] is s3://bucket/fashion"),
-        ("data: [{uri: /usr}, {uri: no/such/folder}]", 3, "spec.data[1]: no/such/folder does not exist"),
+        ("data: [{uri: /usr}, {uri: no/such/folder}]", 3, "/no/such/folder does not exist"),
         ("data: [{uri: 's3://b/f', at: /no/such/place, stage: true}]", 3, "does not stage data yet"),
     ],
 )
@@ -39,6 +41,15 @@ def test_what_it_cannot_have_is_refused_before_anything_is_made(run_job, tmp_pat
     assert done.code == code, done.err
     assert text in done.err and "nothing was started" in done.err
     assert not (tmp_path / "run").exists()
+
+
+def test_workers_find_their_data_from_any_folder(run_job, tmp_path):
+    (tmp_path / "images").mkdir()
+    words = ["sh", "-c", "cd / && ls -d $$MUSTER_DATA_0 $0", "$MUSTER_DATA_0"]
+    done = run_job(f"data: [{{uri: images}}]\n  command: {json.dumps(words)}")
+    assert done.code == 0, done.err
+    assert done.out.split("\n")[:2] == [f"[0 1] {tmp_path}/images"] * 2
+    assert "uri: images" in (tmp_path / "run" / "job.yaml").read_text()
 
 
 def test_what_is_not_acted_on_is_named(run_job):

@@ -28,17 +28,19 @@ std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds p
       std::ranges::count_if(times, [&](Instant time) { return now - time < period; }));
 }
 
+/// What struck, as the first half of a sentence.
 std::string Subject(const Fault& fault) {
-  std::string text = fmt::format("rank {} {}", fault.rank.value(), Describe(fault.ending));
-  if (fault.steps) text += fmt::format(" after step {}", fault.step);
+  std::string text = Headline(fault);
   if (!fault.exception.empty() && IsOwnCrash(fault.ending)) text += ": " + fault.exception;
+  text.resize(text.find_last_not_of(" .,;:") + 1);
   return text;
 }
 
-Decision Fail(int exit_code, std::string reason) {
+/// `why` ends the run; the verdict says of what, too.
+Decision Fail(int exit_code, const Fault& fault, std::string why) {
   Decision decision;
-  decision.verdict = {false, exit_code, reason};
-  decision.reason = std::move(reason);
+  decision.verdict = {false, exit_code, Subject(fault) + "; " + why};
+  decision.reason = std::move(why);
   return decision;
 }
 
@@ -102,12 +104,18 @@ bool IsCommandAtFault(int start_error) {
   return std::ranges::find(kFinal, start_error) != std::end(kFinal);
 }
 
+std::string Headline(const Fault& fault) {
+  std::string text = fmt::format("rank {} {}", fault.rank.value(), Describe(fault.ending));
+  if (!fault.steps) return text;
+  return text +
+         (fault.step == 0 ? " before its first step" : fmt::format(" at step {}", fault.step));
+}
+
 Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   const Fault& fault = *state.fault;
-  const std::string subject = Subject(fault);
   const int own_code = ExitCodeOf(fault.ending);
   if (fault.ending.never_found) {
-    return Fail(own_code, subject + "; starting it again would not help");
+    return Fail(own_code, fault, "not started again: that would not help");
   }
   const int refusal = state.use_zygote ? fault.ending.start_error : 0;
   if (refusal == ESRCH && state.zygote_served) {
@@ -123,31 +131,32 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
                    "the fork server cannot copy itself; workers are executed from now on");
   }
   if (state.last_fault && IsRepetition(fault, *state.last_fault)) {
-    return Fail(own_code, subject + ", for the second time; it would fail there again");
+    return Fail(own_code, fault,
+                "not started again: the same, at the same step, for the second time");
   }
   if (state.early_twins > 0 && IsEarlyTwin(state, policy)) {
-    return Fail(own_code, subject + ", soon after the start for the third time; it would again");
+    return Fail(own_code, fault,
+                "not started again: the same, soon after the start, for the third time");
   }
   if (policy.process_restarts == 0 && policy.full_restarts == 0) {
-    return Fail(own_code, subject + "; restarts are off");
+    return Fail(own_code, fault, "restarts are off");
   }
   if (fault.steps && state.without_progress >= policy.no_progress_limit) {
-    return Fail(kNoRestartLeft,
-                fmt::format("{}; no new durable step in {} generations (the newest is {})", subject,
+    return Fail(kNoRestartLeft, fault,
+                fmt::format("no new durable step in {} generations (the newest is {})",
                             state.without_progress, state.best_durable));
   }
   const auto processes = Recent(state.process_restarts, now, policy.eval_period);
   if (processes < policy.process_restarts) {
-    return Restart(RestartKind::kProcesses, fmt::format("{}; process restart {} of {}", subject,
-                                                        processes + 1, policy.process_restarts));
+    return Restart(RestartKind::kProcesses,
+                   fmt::format("process restart {} of {}", processes + 1, policy.process_restarts));
   }
   const auto fulls = Recent(state.full_restarts, now, policy.eval_period);
   if (fulls < policy.full_restarts) {
-    return Restart(RestartKind::kFull, fmt::format("{}; full restart {} of {}", subject, fulls + 1,
-                                                   policy.full_restarts));
+    return Restart(RestartKind::kFull,
+                   fmt::format("full restart {} of {}", fulls + 1, policy.full_restarts));
   }
-  return Fail(kNoRestartLeft,
-              fmt::format("{}; no restart left ({} used)", subject, state.restarts));
+  return Fail(kNoRestartLeft, fault, fmt::format("no restart left ({} used)", state.restarts));
 }
 
 }  // namespace muster::agent

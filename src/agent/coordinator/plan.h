@@ -14,8 +14,8 @@ namespace muster::agent {
 /// What to do about a fault, and why, in words for people.
 struct Decision {
   std::optional<RestartKind> restart;  ///< empty: the job fails with `verdict`
-  Verdict verdict;
-  std::string reason;
+  Verdict verdict;                     ///< its reason says what struck, and `reason`
+  std::string reason;                  ///< "process restart 1 of 3", "restarts are off"
 };
 
 /// `state.fault` is set. Rungs: the command cannot run → fail; dead zygote → a new one, broken
@@ -36,6 +36,8 @@ Plan Advance(const JobState& state, const Event& event, Instant now, const Polic
 
 /// "killed by SIGKILL", "exit code 3", "could not be started: …".
 std::string Describe(const Ending& ending);
+/// "rank 1 killed by SIGKILL at step 60"
+std::string Headline(const Fault& fault);
 /// A crash that comes out of the program itself, so that the same one may come again: an exit code,
 /// or a signal that a program raises on itself.
 bool IsOwnCrash(const Ending& ending);

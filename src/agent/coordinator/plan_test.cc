@@ -125,12 +125,23 @@ TEST(PlanRestart, ChoosesTheRungOfItsTable) {
     SCOPED_TRACE(c.name);
     const Decision decision = PlanRestart(c.state, kNow, c.policy);
     EXPECT_EQ(decision.restart, c.restart);
-    EXPECT_THAT(decision.reason, HasSubstr(c.reason));
+    EXPECT_THAT(c.restart ? decision.reason : decision.verdict.reason, HasSubstr(c.reason));
     if (!c.restart) {
       EXPECT_EQ(decision.verdict.exit_code, c.exit_code);
       EXPECT_FALSE(decision.verdict.succeeded);
     }
   }
+}
+
+TEST(PlanRestart, SaysWhatStruckOnceAndInOneSentence) {
+  JobState state = Faulty(kCode3);
+  state.fault->exception = "ValueError: bad thing.";
+  const Decision decision = PlanRestart(state, kNow, {.process_restarts = 0, .full_restarts = 0});
+  EXPECT_EQ(decision.verdict.reason,
+            "rank 1 ended with exit code 3 at step 10: ValueError: bad thing; restarts are off");
+  EXPECT_EQ(decision.reason, "restarts are off");  // the record names the rest already
+  state.fault->step = 0;
+  EXPECT_EQ(Headline(*state.fault), "rank 1 ended with exit code 3 before its first step");
 }
 
 /// Feeds events and keeps the last orders.

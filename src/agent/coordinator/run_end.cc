@@ -4,15 +4,20 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/launch/sweep.h"
 #include "agent/shim/job_cgroup.h"
+#include "profile/report/go_on.h"
+#include "profile/report/text.h"
 
 namespace muster::agent {
 namespace {
 
+using profile::FormatSeconds;
+using profile::Plural;
 using std::chrono::seconds;
 
 constexpr auto kShimExit = seconds(15);
@@ -54,9 +59,13 @@ RunOutcome RunLoop::End() {
   LetGoOfSignals();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                             {"exit_code", verdict.exit_code}});
+  ended_ = clock_.Now();
+  accounting_.Ended(ended_);
   outcome.result_json = FormatResult(verdict);
   const Status written = folder_.Write("result.json", outcome.result_json);
-  TellResult(verdict, written ? "" : written.error().ToString());
+  TellResult(verdict);
+  if (!written) console_->Say("muster: result.json is missing: " + written.error().ToString());
+  TellWhatNext(verdict);
   console_->Flush(seconds(1));
   return outcome;
 }
@@ -114,47 +123,87 @@ std::string RunLoop::FormatResult(const Verdict& verdict) const {
   using Json = nlohmann::ordered_json;
   const LostTime lost = accounting_.lost();
   const auto goodput = accounting_.Goodput();
+  const auto if_exact = [&](double seconds) { return lost.Exact() ? Json(seconds) : Json(); };
   const Json json = {{"format", "muster-result/1"},
                      {"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                      {"exit_code", verdict.exit_code},
                      {"reason", verdict.reason},
                      {"run", folder_.path()},
-                     {"ended_ns", clock_.Now().time_since_epoch().count()},
+                     {"ended_ns", ended_.time_since_epoch().count()},
                      {"ended_utc", FormatUtc(clock_.Wall())},
-                     {"wall_s", ToSeconds(clock_.Now() - begin_)},
-                     {"steps", accounting_.steps()},
+                     {"wall_s", ToSeconds(ended_ - begin_)},
+                     {"steps", reports_steps_ ? Json(accounting_.steps()) : Json()},
                      {"restarts", state_.restarts},
                      {"lost",
                       {{"detect_s", lost.detect_s},
                        {"stop_s", lost.stop_s},
                        {"start_s", lost.start_s},
-                       {"replay_s", lost.replay_s}}},
+                       {"replay_s", if_exact(lost.replay_s)},
+                       {"total_s", if_exact(lost.AtMost())},
+                       {"at_most_s", lost.AtMost()}}},
                      {"goodput", goodput ? Json(*goodput) : Json()}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void RunLoop::TellResult(const Verdict& verdict, const std::string& result_error) {
-  const LostTime lost = accounting_.lost();
+/// What happened, the time lost, where to look, what to type next.
+void RunLoop::TellResult(const Verdict& verdict) {
   const auto goodput = accounting_.Goodput();
-  if (fault_sentence_ && !verdict.succeeded) {
-    console_->Say("muster: " + *fault_sentence_);
+  const std::string took = FormatSeconds(ToSeconds(ended_ - begin_));
+  if (verdict.succeeded) {
+    console_->Say("muster: finished in " + took);
+  } else {
+    // A reason that is not the fault's says nothing of one that was not told yet.
+    const bool told = !fault_sentence_ || verdict.reason.starts_with(*fault_sentence_);
+    if (!told) console_->Say("muster: " + *fault_sentence_);
+    console_->Say(fmt::format("muster: failed after {}: {}", took, verdict.reason));
   }
-  if (!verdict.succeeded) {
-    console_->Say(
-        fmt::format("muster: failed: {} (exit code {})", verdict.reason, verdict.exit_code));
+  console_->Say(
+      fmt::format("muster: {}, {}{}{}",
+                  reports_steps_ ? Plural(accounting_.steps(), "step") : "steps not reported",
+                  Plural(state_.restarts, "restart"),
+                  goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : "",
+                  verdict.succeeded ? "" : fmt::format(", exit code {}", verdict.exit_code)));
+  TellLost();
+}
+
+void RunLoop::TellLost() {
+  if (accounting_.faults() == 0) return;
+  const LostTime lost = accounting_.lost();
+  const std::string recovery = fmt::format(
+      "{} (detect {}, stop {}, start {})", FormatSeconds(lost.Recovery()),
+      FormatSeconds(lost.detect_s), FormatSeconds(lost.stop_s), FormatSeconds(lost.start_s));
+  const std::string faults = Plural(accounting_.faults(), "fault");
+  if (lost.Exact()) {
+    return console_->Say(fmt::format("muster: lost {} to {}: recovery {}, replay {}",
+                                     FormatSeconds(lost.AtMost()), faults, recovery,
+                                     FormatSeconds(lost.replay_s)));
   }
-  console_->Say(fmt::format("muster: {} in {:.1f} s: {} steps, {} {}{}",
-                            verdict.succeeded ? "finished" : "ended",
-                            ToSeconds(clock_.Now() - begin_), accounting_.steps(), state_.restarts,
-                            state_.restarts == 1 ? "restart" : "restarts",
-                            goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : ""));
-  if (lost.Total() > 0) {
-    console_->Say(fmt::format(
-        "muster: lost {:.2f} s: detect {:.2f}, stop {:.2f}, start {:.2f}, replay {:.2f}",
-        lost.Total(), lost.detect_s, lost.stop_s, lost.start_s, lost.replay_s));
+  console_->Say(fmt::format("muster: lost up to {} to {}: down {}, work up to {}",
+                            FormatSeconds(lost.AtMost()), faults, recovery,
+                            FormatSeconds(lost.unknown_s)));
+}
+
+void RunLoop::TellWhatNext(const Verdict& verdict) {
+  const std::string folder = ShortPath(folder_.path());
+  if (!verdict.succeeded && last_fault_) {
+    const auto [rank, generation] = *last_fault_;
+    console_->Say(fmt::format("muster: what rank {} wrote: {}/logs/rank-{}/gen-{}.stderr.log",
+                              rank.value(), folder, rank.value(), generation.value()));
+  } else {
+    console_->Say(fmt::format("muster: logs in {}/logs", folder));
   }
-  if (!result_error.empty()) console_->Say("muster: result.json is missing: " + result_error);
-  console_->Say("muster: run folder " + folder_.path());
+  if (!verdict.succeeded && durable_ > 0) {
+    console_->Say(fmt::format("muster: to go on from step {}: {}", durable_,
+                              profile::CommandToGoOn(folder, options_.job_yaml)));
+  }
+  console_->Say("muster: the whole story: muster report " + profile::ShellWord(folder));
+}
+
+/// As it can be typed here.
+std::string RunLoop::ShortPath(const std::string& path) const {
+  std::error_code gone;
+  const std::string here = std::filesystem::current_path(gone).string() + "/";
+  return !gone && path.starts_with(here) ? path.substr(here.size()) : path;
 }
 
 }  // namespace muster::agent

@@ -50,7 +50,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
       signals_(std::move(signals)),
-      begin_(clock_.Now()) {
+      begin_(folder_.created()) {
   state_.ranks.resize(options.ranks);
   state_.use_zygote = options.zygote;
 }
@@ -197,8 +197,8 @@ void RunLoop::StartWhenWritten() {
     if (!*written_) return written_->error();
     if (action.restart == RestartKind::kFull) MUSTER_TRY(RenewShim());
     EnsureZygote();
-    events_.Add("generation_started", {{"gen", action.generation.value()}});
-    generation_begin_ = clock_.Now();
+    generation_begin_ = events_.Add("generation_started", {{"gen", action.generation.value()}});
+    accounting_.Began(generation_begin_);
     words_until_.reset();
     return launcher_->Start({action.generation, state_.use_zygote, state_.restarts}, *shim_, *logs_,
                             *board_);
@@ -323,10 +323,11 @@ void RunLoop::HandleStarted(const shim::Started& started) {
                     .advice = StartAdvice(options_.program, started.error)};
   } else {
     state_.zygote_served = state_.zygote_served || started.forked != 0;
-    events_.Add("worker_started", {{"gen", started.generation},
-                                   {"rank", started.rank},
-                                   {"pid", started.pid},
-                                   {"how", started.forked != 0 ? "fork" : "exec"}});
+    worker_started_ =
+        events_.Add("worker_started", {{"gen", started.generation},
+                                       {"rank", started.rank},
+                                       {"pid", started.pid},
+                                       {"how", started.forked != 0 ? "fork" : "exec"}});
   }
   Feed(event);
 }

@@ -75,6 +75,7 @@ class RunLoop {
   std::string WhyNotStarted(const Error& error) const;
   void TellFaultLater();
   void TellRecovery();
+  void TellReplay();
   void ReportLosses();
   void WriteFaults(bool now);
   void WriteFaultsLater();
@@ -87,7 +88,10 @@ class RunLoop {
   void LetGoOfSignals();
   std::string FormatResult(const Verdict& verdict) const;
   void ReportRecordLoss();
-  void TellResult(const Verdict& verdict, const std::string& result_error);
+  void TellResult(const Verdict& verdict);
+  void TellLost();
+  void TellWhatNext(const Verdict& verdict);
+  std::string ShortPath(const std::string& path) const;
 
   const RunOptions& options_;
   const Clock& clock_;
@@ -123,10 +127,14 @@ class RunLoop {
   std::optional<Action> start_;         ///< waits for its generation to be on disk
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
   Instant generation_begin_{};
-  Generation ready_{};  ///< newest generation whose ranks all stepped
+  Instant worker_started_{};  ///< the last one
+  Instant ended_{};
+  bool reports_steps_ = false;  ///< a rank took the page for its steps
+  Generation ready_{};          ///< newest generation whose ranks all stepped
   std::uint64_t durable_ = 0;
   std::vector<FaultRecord> faults_;            ///< those whose worker's output is not complete yet
   std::optional<std::string> fault_sentence_;  ///< of the fault that is being recovered from
+  std::optional<std::pair<Rank, Generation>> last_fault_;
   bool told_exec_ = false;
 };
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "agent/coordinator/run_loop.h"
+#include "profile/report/text.h"
 
 namespace muster::agent {
 namespace {
 
+using profile::FormatSeconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -29,7 +31,7 @@ void RunLoop::ObserveRank(Rank rank) {
   const os::Pulse pulse = board_->Read(rank);
   RankStatus& status = state_.ranks[rank.value()];
   if (pulse.generation != state_.generation) return;
-  status.steps = true;
+  status.steps = reports_steps_ = true;
   status.step = pulse.step;
   status.alive = pulse.phase_since;
   status.durable = std::max(status.durable, pulse.durable_step);
@@ -47,6 +49,7 @@ void RunLoop::Drain() {
     events_.Add("ranks_ready", {{"gen", ready_.value()}});
   }
   TellRecovery();
+  TellReplay();
 }
 
 void RunLoop::DrainLater() {
@@ -84,19 +87,19 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
   }
   const bool stopped = before == Phase::kStopping || before == Phase::kEnding;
   if (stopped && (after == Phase::kStarting || after == Phase::kEnded)) {
-    const Instant now = clock_.Now();
-    accounting_.WorkersStopped(now);
     // The state already holds the next generation's number.
     const auto gen = state_.generation.value() - (after == Phase::kStarting ? 1 : 0);
     const bool succeeded = state_.verdict && state_.verdict->succeeded;
-    if (!succeeded) events_.Add("workers_stopped", {{"gen", gen}});
+    if (succeeded) return;
+    const Instant now = events_.Add("workers_stopped", {{"gen", gen}});
+    accounting_.WorkersStopped(now);
     if (!faults_.empty() && faults_.back().stopped == Instant{}) {
       faults_.back().stopped = now;
     }
   }
   if (before == Phase::kStarting && after == Phase::kRunning && state_.last_fault &&
       !state_.last_fault->steps) {
-    accounting_.Restarted(clock_.Now());
+    accounting_.Restarted(worker_started_);
     TellRecovery();
   }
 }
@@ -104,15 +107,14 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
 void RunLoop::NoteFault(const std::string& decision) {
   Drain();  // What the dead worker published before its end counts.
   const Fault& fault = *state_.fault;
-  const Instant now = clock_.Now();
   const std::string cause = Describe(fault.ending);
   events_.Add("fault", {{"gen", fault.generation.value()},
                         {"rank", fault.rank.value()},
                         {"cause", cause},
-                        {"step", fault.step},
+                        {"step", fault.steps ? std::optional(fault.step) : std::nullopt},
                         {"died_ns", DiedAt(fault).time_since_epoch().count()}});
-  events_.Add("pause", {{"gen", fault.generation.value()}});
-  accounting_.FaultStruck(DiedAt(fault), fault.step);
+  const Instant now = events_.Add("pause", {{"gen", fault.generation.value()}});
+  accounting_.FaultStruck(DiedAt(fault), fault.rank, fault.step);
   accounting_.Paused(now);
   FaultRecord record;
   record.fault = fault;
@@ -123,8 +125,8 @@ void RunLoop::NoteFault(const std::string& decision) {
   record.ranks = state_.ranks;
   record.paused = now;
   faults_.push_back(std::move(record));
-  fault_sentence_ = fmt::format("rank {} {}{}", fault.rank.value(), cause,
-                                fault.steps ? fmt::format(" at step {}", fault.step) : "");
+  fault_sentence_ = Headline(fault);
+  last_fault_ = {fault.rank, fault.generation};
   WriteFaultsLater();
   TellFaultLater();
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
@@ -161,14 +163,24 @@ void RunLoop::TellRecovery() {
   if (!recovery || !fault_sentence_) return;
   const std::string who =
       fmt::format("{} {}", options_.ranks, options_.ranks == 1 ? "rank" : "ranks");
-  if (state_.last_fault && state_.last_fault->steps) {
-    console_->Say(fmt::format("muster: {}; {} restarted; back at step {} after {:.2f} s",
-                              *fault_sentence_, who, recovery->resume_step, recovery->seconds));
+  const std::string took = FormatSeconds(recovery->lost.Recovery());
+  if (recovery->lost.Exact()) {
+    console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again from step {}",
+                              *fault_sentence_, took, who, recovery->resume_step + 1));
   } else {
-    console_->Say(fmt::format("muster: {}; {} started again after {:.2f} s", *fault_sentence_, who,
-                              recovery->seconds));
+    console_->Say(fmt::format("muster: {}; {} started again after {}; lost up to {}",
+                              *fault_sentence_, who, took, FormatSeconds(recovery->lost.AtMost())));
   }
   fault_sentence_.reset();
+}
+
+void RunLoop::TellReplay() {
+  const auto replay = accounting_.TakeReplay();
+  if (!replay) return;
+  console_->Say(fmt::format("muster: step {} is done again; lost {}: recovery {}, replay {}",
+                            replay->step, FormatSeconds(replay->lost.AtMost()),
+                            FormatSeconds(replay->lost.Recovery()),
+                            FormatSeconds(replay->lost.replay_s)));
 }
 
 void RunLoop::ReportLosses() {

@@ -1,6 +1,7 @@
 #include "agent/run/accounting.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace muster::agent {
 namespace {
@@ -13,98 +14,139 @@ Instant At(std::int64_t ns) { return Instant(std::chrono::nanoseconds(ns)); }
 
 }  // namespace
 
-void Accounting::FaultStruck(Instant died, std::uint64_t step) {
-  CloseReplay(died);
+void LostTime::Add(const LostTime& other) {
+  detect_s += other.detect_s;
+  stop_s += other.stop_s;
+  start_s += other.start_s;
+  replay_s += other.replay_s;
+  unknown_s += other.unknown_s;
+}
+
+LostTime Accounting::lost() const {
+  LostTime all = silent_ ? closed_silent_ : closed_;
+  all.Add(lost_);
+  return all;
+}
+
+void Accounting::Began(Instant now) {
+  began_ = now;
+  if (open_ && stopped_ != Instant{}) again_ = now;
+}
+
+void Accounting::FaultStruck(Instant died, Rank number, std::uint64_t step) {
+  Close(died);
+  ++faults_;
   open_ = true;
   started_ = false;
+  worked_s_ = began_ == Instant{} ? 0 : Seconds(died - began_);
   died_ = died;
-  paused_ = stopped_ = start_end_ = Instant{};
-  fault_step_ = step;
+  paused_ = stopped_ = again_ = restarted_ = start_end_ = Instant{};
   fault_generation_ = 0;
   for (const RankView& rank : ranks_) {
     fault_generation_ = std::max(fault_generation_, rank.generation);
   }
-  for (RankView& rank : ranks_) rank.replay_end_ns = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    RankView& rank = ranks_[i];
+    if (i == number.value()) rank.furthest = std::max(rank.furthest, step);
+    rank.target = rank.furthest;
+    rank.replay_end_ns = 0;
+  }
 }
 
-/// The next fault came before the last one was made up for: what it cost ends here.
-void Accounting::CloseReplay(Instant now) {
+/// The next fault or the end came before this one was made up for: what it cost ends here.
+void Accounting::Close(Instant now) {
   if (!open_) return;
-  if (started_) {
-    lost_.replay_s += Seconds(now - start_end_);
-  } else if (stopped_ != Instant{}) {
-    lost_.start_s += Seconds(now - stopped_);
-  }
   open_ = false;
+  closed_silent_.Add(SilentLoss(now));
+  if (started_) lost_.replay_s = Seconds(now - start_end_);
+  if (!started_ && again_ != Instant{}) lost_.start_s = Seconds(now - stopped_);
+  closed_.Add(std::exchange(lost_, {}));
 }
+
+/// What the open fault cost a program of which nobody knows what it had done.
+LostTime Accounting::SilentLoss(Instant now) const {
+  LostTime lost = lost_;
+  lost.unknown_s = worked_s_;
+  if (restarted_ != Instant{}) now = restarted_;
+  if (again_ != Instant{}) lost.start_s = Seconds(now - stopped_);
+  return lost;
+}
+
+void Accounting::Ended(Instant now) { Close(now); }
 
 void Accounting::Paused(Instant now) {
   if (!open_ || paused_ != Instant{}) return;
   paused_ = now;
-  lost_.detect_s += Seconds(now - died_);
+  lost_.detect_s = Seconds(now - died_);
 }
 
 void Accounting::WorkersStopped(Instant now) {
   if (!open_ || paused_ == Instant{} || stopped_ != Instant{}) return;
   stopped_ = now;
-  lost_.stop_s += Seconds(now - paused_);
+  lost_.stop_s = Seconds(now - paused_);
 }
 
 void Accounting::Restarted(Instant now) {
-  if (!open_ || started_ || stopped_ == Instant{}) return;
-  lost_.start_s += Seconds(now - stopped_);
-  recovery_ = Recovery{0, Seconds(now - died_)};
-  open_ = false;
+  if (!open_ || started_ || stopped_ == Instant{} || restarted_ != Instant{}) return;
+  restarted_ = now;
+  recovery_ = Recovery{0, SilentLoss(now)};
 }
 
 void Accounting::Stepped(Rank number, const os::StepRecord& record) {
   if (number.value() >= ranks_.size()) return;
+  silent_ = false;
   RankView& rank = ranks_[number.value()];
   const std::int64_t end_ns = record.begin_ns + std::int64_t{record.total_us} * 1000;
   if (record.generation != rank.generation) {
-    rank = RankView{.generation = record.generation,
-                    .first_begin_ns = record.begin_ns,
-                    .first_end_ns = end_ns,
-                    .first_step = record.step};
+    rank.generation = record.generation;
+    rank.first_begin_ns = record.begin_ns;
+    rank.first_step = record.step;
+    rank.replay_end_ns = 0;
   }
   if (open_ && record.generation > fault_generation_ && rank.replay_end_ns == 0 &&
-      record.step >= fault_step_) {
-    rank.replay_end_ns = end_ns;
+      record.step >= rank.target) {
+    // Who resumes behind it has nothing to do again.
+    rank.replay_end_ns = record.step > rank.target ? record.begin_ns : end_ns;
   }
+  rank.furthest = std::max(rank.furthest, record.step);
   if (number.value() == 0) {
     if (first_begin_ns_ == 0) first_begin_ns_ = record.begin_ns;
     last_end_ns_ = std::max(last_end_ns_, end_ns);
     if (record.step > newest_step_) useful_us_ += record.total_us;
+    newest_step_ = std::max(newest_step_, record.step);
   }
-  newest_step_ = number.value() == 0 ? std::max(newest_step_, record.step) : newest_step_;
   if (open_) Settle();
 }
 
 void Accounting::Settle() {
   if (stopped_ == Instant{}) return;
   std::int64_t begin_ns = 0;
-  std::int64_t first_end_ns = 0;
   std::int64_t replay_end_ns = 0;
   bool replayed = true;
   for (const RankView& rank : ranks_) {
     if (rank.generation <= fault_generation_) return;
     begin_ns = std::max(begin_ns, rank.first_begin_ns);
-    first_end_ns = std::max(first_end_ns, rank.first_end_ns);
     replay_end_ns = std::max(replay_end_ns, rank.replay_end_ns);
     replayed = replayed && rank.replay_end_ns != 0;
   }
   if (!started_) {
     started_ = true;
     start_end_ = At(begin_ns);
-    lost_.start_s += Seconds(start_end_ - stopped_);
-    recovery_ = Recovery{ranks_[0].first_step - 1, Seconds(At(first_end_ns) - died_)};
+    lost_.start_s = Seconds(start_end_ - stopped_);
+    recovery_ = Recovery{ranks_[0].first_step - 1, lost_};
   }
-  if (!replayed) return;
-  // Nothing had to be done again when the new generation began behind the fault.
-  const bool again = std::ranges::any_of(
-      ranks_, [&](const RankView& rank) { return rank.first_step <= fault_step_; });
-  if (again) lost_.replay_s += Seconds(At(replay_end_ns) - start_end_);
+  if (replayed) SettleReplay(At(replay_end_ns));
+}
+
+void Accounting::SettleReplay(Instant end) {
   open_ = false;
+  const bool again = std::ranges::any_of(
+      ranks_, [](const RankView& rank) { return rank.first_step <= rank.target; });
+  if (again) {
+    lost_.replay_s = Seconds(end - start_end_);
+    replay_ = Replay{std::ranges::max(ranks_, {}, &RankView::target).target, lost_};
+  }
+  closed_.Add(std::exchange(lost_, {}));
 }
 
 bool Accounting::AllStepped(Generation generation) const {
@@ -114,6 +156,8 @@ bool Accounting::AllStepped(Generation generation) const {
 }
 
 std::optional<Recovery> Accounting::TakeRecovery() { return std::exchange(recovery_, {}); }
+
+std::optional<Replay> Accounting::TakeReplay() { return std::exchange(replay_, {}); }
 
 std::optional<double> Accounting::Goodput() const {
   const std::int64_t wall_ns = last_end_ns_ - first_begin_ns_;

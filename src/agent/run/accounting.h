@@ -1,7 +1,12 @@
 #pragma once
 // Where the time went: what each fault cost, split into detect, stop, start and replay, and the
 // share of the run that did new work. Pure arithmetic over times that others saw; the definitions
-// are docs/formats/run-folder.md's.
+// are docs/formats/run-folder.md's: recovery is detect, stop and start, lost is recovery and
+// replay.
+//
+// The replay of a program that publishes no steps is not known: the time that the generation had
+// worked is the most that was undone. A program that publishes its first step later is not such a
+// one, so both sums are kept until then.
 
 #include <cstdint>
 #include <optional>
@@ -18,30 +23,48 @@ struct LostTime {
   double stop_s = 0;
   double start_s = 0;
   double replay_s = 0;
-  double Total() const { return detect_s + stop_s + start_s + replay_s; }
+  double unknown_s = 0;  ///< work that may be lost besides, at most; 0: the others are exact
+  double Recovery() const { return detect_s + stop_s + start_s; }
+  double AtMost() const { return Recovery() + replay_s + unknown_s; }
+  bool Exact() const { return unknown_s == 0; }
+  void Add(const LostTime& other);
 };
 
-/// A recovery that is complete, for the line that the user reads.
+/// Every rank is at work again, for the line that the user reads.
 struct Recovery {
   std::uint64_t resume_step = 0;  ///< the first step of the new generation follows it
-  double seconds = 0;             ///< death to the end of every rank's first step
+  LostTime lost;                  ///< so far: nothing of it is replay
+};
+
+/// What a fault had undone is done again.
+struct Replay {
+  std::uint64_t step = 0;  ///< the furthest that a rank had finished before
+  LostTime lost;           ///< to this fault
 };
 
 class Accounting {
  public:
   explicit Accounting(std::uint32_t ranks) : ranks_(ranks) {}
 
-  void FaultStruck(Instant died, std::uint64_t step);
+  /// The workers of a generation are being started.
+  void Began(Instant now);
+  /// `step`: the last that this rank finished, as far as is known.
+  void FaultStruck(Instant died, Rank rank, std::uint64_t step);
   void Paused(Instant now);
   void WorkersStopped(Instant now);
   void Stepped(Rank rank, const os::StepRecord& record);
-  /// No rank publishes steps: the start is over when all of them run.
+  /// All workers run: of who publishes no steps, that ends the start.
   void Restarted(Instant now);
+  /// The run is over, whatever was still to be made up for.
+  void Ended(Instant now);
 
   /// Every rank finished its first step of this generation.
   bool AllStepped(Generation generation) const;
   std::optional<Recovery> TakeRecovery();
-  LostTime lost() const { return lost_; }
+  std::optional<Replay> TakeReplay();
+  /// To all faults; exact when steps were published.
+  LostTime lost() const;
+  std::uint32_t faults() const { return faults_; }
   std::uint64_t steps() const { return newest_step_; }
   /// Nothing when no step was published.
   std::optional<double> Goodput() const;
@@ -50,25 +73,35 @@ class Accounting {
   struct RankView {
     std::uint32_t generation = 0;  ///< of its newest record
     std::int64_t first_begin_ns = 0;
-    std::int64_t first_end_ns = 0;
-    std::int64_t replay_end_ns =
-        0;  ///< end of the step at which the fault struck; 0: not there yet
     std::uint64_t first_step = 0;
+    std::uint64_t furthest = 0;      ///< of all its generations
+    std::uint64_t target = 0;        ///< `furthest` when the fault struck
+    std::int64_t replay_end_ns = 0;  ///< when it had done `target` again; 0: not there yet
   };
-  void CloseReplay(Instant now);
+  void Close(Instant now);
+  LostTime SilentLoss(Instant now) const;
   void Settle();
+  void SettleReplay(Instant end);
 
   std::vector<RankView> ranks_;
-  LostTime lost_;
+  LostTime closed_;         ///< to faults that are made up for, or cannot be any more
+  LostTime closed_silent_;  ///< the same, if no rank ever publishes a step
+  LostTime lost_;           ///< to the open one, so far
+  bool silent_ = true;      ///< no rank published a step yet
   std::optional<Recovery> recovery_;
+  std::optional<Replay> replay_;
+  std::uint32_t faults_ = 0;
 
-  bool open_ = false;  ///< a fault whose cost is not settled
-  bool started_ = false;
+  bool open_ = false;     ///< a fault whose cost is not settled
+  bool started_ = false;  ///< its start is over: every rank began a step
+  Instant began_{};       ///< the newest generation
+  double worked_s_ = 0;   ///< how long the generation that it ended had run
   Instant died_{};
   Instant paused_{};
   Instant stopped_{};
+  Instant again_{};      ///< the next generation began
+  Instant restarted_{};  ///< all workers of it run
   Instant start_end_{};
-  std::uint64_t fault_step_ = 0;
   std::uint32_t fault_generation_ = 0;
 
   std::uint64_t newest_step_ = 0;

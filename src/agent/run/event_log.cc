@@ -4,13 +4,14 @@
 
 namespace muster::agent {
 
-void EventLog::Add(std::string_view event, std::initializer_list<Field> fields) {
-  nlohmann::ordered_json line = {{"t_ns", clock_.Now().time_since_epoch().count()},
-                                 {"event", event}};
+Instant EventLog::Add(std::string_view event, std::initializer_list<Field> fields) {
+  const Instant now = clock_.Now();
+  nlohmann::ordered_json line = {{"t_ns", now.time_since_epoch().count()}, {"event", event}};
   for (const Field& field : fields) {
     std::visit([&](const auto& value) { line[std::string(field.key)] = value; }, field.value);
   }
   file_.Append(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return now;
 }
 
 }  // namespace muster::agent

@@ -1,8 +1,10 @@
 #pragma once
 // events.jsonl: what happened, in order, with CLOCK_MONOTONIC times. Single owner thread.
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -17,11 +19,14 @@ class EventLog {
  public:
   struct Field {
     std::string_view key;
-    std::variant<std::int64_t, std::string> value;
+    std::variant<std::nullptr_t, std::int64_t, std::string> value;
 
     template <typename T>
       requires std::is_integral_v<T>
     Field(std::string_view name, T number) : key(name), value(static_cast<std::int64_t>(number)) {}
+    Field(std::string_view name, std::optional<std::uint64_t> number) : key(name), value(nullptr) {
+      if (number) value = static_cast<std::int64_t>(*number);
+    }
     Field(std::string_view name, std::string text) : key(name), value(std::move(text)) {}
     Field(std::string_view name, const char* text) : key(name), value(std::string(text)) {}
   };
@@ -29,7 +34,8 @@ class EventLog {
   EventLog(FileSystem& files, std::string path, const Clock& clock)
       : file_(files, std::move(path)), clock_(clock) {}
 
-  void Add(std::string_view event, std::initializer_list<Field> fields = {});
+  /// Returns the time that it wrote.
+  Instant Add(std::string_view event, std::initializer_list<Field> fields = {});
   bool Flush() { return file_.Flush(); }
   /// Bytes of events that are not in the file: dropped, or still waiting for room.
   std::uint64_t unwritten_bytes() const { return file_.lost_bytes() + file_.waiting_bytes(); }

@@ -12,6 +12,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t kMostLine = 500;
+constexpr int kMostLines = 12;
+
 Json Nanoseconds(Instant time) {
   if (time == Instant{}) return nullptr;
   return time.time_since_epoch().count();
@@ -61,6 +64,64 @@ Json FormatRanks(const std::vector<RankStatus>& ranks) {
   return list;
 }
 
+std::string_view Trimmed(std::string_view line) {
+  const auto begin = line.find_first_not_of(" \t");
+  return begin == std::string_view::npos
+             ? std::string_view{}
+             : line.substr(begin, line.find_last_not_of(" \t") + 1 - begin);
+}
+
+/// Without "[rank1]: ", which torch puts in front of every line of a traceback.
+std::string_view WithoutRank(std::string_view line) {
+  if (!line.starts_with("[rank")) return line;
+  const auto end = line.find("]:");
+  return end == std::string_view::npos ? line : Trimmed(line.substr(end + 2));
+}
+
+/// Lower case, of the beginning.
+std::string Folded(std::string_view text) {
+  std::string out(text.substr(0, kMostLine));
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+/// "error: …", "train.py: error: …", "ValueError: …", "torch.OutOfMemoryError: …", "fatal: …".
+bool NamesAnError(std::string_view line) {
+  const auto colon = line.find(':');
+  const std::string head = Folded(line.substr(0, colon));
+  const bool one_word = head.find(' ') == std::string::npos;
+  if (colon == std::string_view::npos) return one_word && head.ends_with("error");
+  return (one_word && (head.ends_with("error") || head.ends_with("exception"))) ||
+         head == "fatal" || Folded(line).find(": error: ") != std::string::npos;
+}
+
+/// What programs say to whom they could not understand: true of every mistake.
+bool IsHintToUsage(std::string_view line) {
+  const std::string text = Folded(line);
+  return text.starts_with("usage:") ||
+         ((text.starts_with("run ") || text.starts_with("try ") || text.starts_with("see ") ||
+           text.starts_with("for more ")) &&
+          text.find("help") != std::string::npos);
+}
+
+/// Of the last lines the one that names an error, else the last that is more than a hint.
+std::string_view TellingLine(std::string_view text) {
+  std::string_view last;
+  std::string_view fallback;
+  for (int seen = 0; seen < kMostLines && !text.empty();) {
+    const auto cut = text.find_last_of("\r\n");
+    const std::string_view whole = cut == std::string_view::npos ? text : text.substr(cut + 1);
+    text = cut == std::string_view::npos ? std::string_view{} : text.substr(0, cut);
+    const std::string_view line = WithoutRank(Trimmed(whole));
+    if (line.empty()) continue;
+    ++seen;
+    if (NamesAnError(line)) return Folded(line).starts_with("error: ") ? line.substr(7) : line;
+    if (fallback.empty()) fallback = line;
+    if (last.empty() && !IsHintToUsage(line)) last = line;
+  }
+  return last.empty() ? fallback : last;
+}
+
 }  // namespace
 
 std::string FormatFault(const FaultRecord& record) {
@@ -87,11 +148,7 @@ std::string FormatFault(const FaultRecord& record) {
 }
 
 std::string ExceptionLine(const std::string& err_tail) {
-  std::size_t end = err_tail.find_last_not_of(" \t\r\n");
-  if (end == std::string::npos) return {};
-  const std::size_t begin = err_tail.find_last_of("\r\n", end);
-  std::string line = err_tail.substr(begin == std::string::npos ? 0 : begin + 1);
-  line.resize(std::min<std::size_t>(line.find_first_of("\r\n"), line.size()));
+  std::string line(TellingLine(err_tail));
   // "<object at 0x7f…>" differs in every process.
   for (std::size_t at = line.find("0x"); at != std::string::npos; at = line.find("0x", at + 2)) {
     std::size_t digits = at + 2;
@@ -100,7 +157,7 @@ std::string ExceptionLine(const std::string& err_tail) {
     }
     line.replace(at + 2, digits - at - 2, "…");
   }
-  if (line.size() > 500) line.resize(500);
+  if (line.size() > kMostLine) line.resize(kMostLine);
   return line;
 }
 

@@ -26,8 +26,9 @@ struct FaultRecord {
 /// worker never ran, else "pidfd".
 std::string FormatFault(const FaultRecord& record);
 
-/// The last line of a worker's stderr that says something, without addresses that change from run
-/// to run; at most 500 bytes.
+/// The line of a worker's stderr that tells why it died: of its last ones the one that names an
+/// error, else the last that says something. Without "[rank1]:" and "error:" in front, and without
+/// addresses that change from run to run; at most 500 bytes.
 std::string ExceptionLine(const std::string& err_tail);
 
 }  // namespace muster::agent

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/durable.h"
+#include "profile/report/go_on.h"
 
 namespace muster::agent {
 namespace {
@@ -125,7 +126,7 @@ std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string FormatFacts(const RunFacts& facts, const Clock& clock) {
+std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant created) {
   return Dump({{"format", "muster-run/1"},
                {"id", facts.id},
                {"name", facts.name},
@@ -133,7 +134,7 @@ std::string FormatFacts(const RunFacts& facts, const Clock& clock) {
                {"host", HostName()},
                {"pid", ::getpid()},
                {"created_utc", FormatUtc(clock.Wall())},
-               {"created_ns", clock.Now().time_since_epoch().count()},
+               {"created_ns", created.time_since_epoch().count()},
                {"ranks", facts.ranks}});
 }
 
@@ -145,15 +146,19 @@ Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
   MUSTER_TRY(MakeParents(files, path));
   MUSTER_TRY(Within("run folder", MakeFolder(files, path, 0700)));
   const std::string absolute = MUSTER_TRY(Absolute(path));
-  const std::string text = FormatFacts(facts, clock);
+  const Instant created = clock.Now();
+  const std::string text = FormatFacts(facts, clock, created);
   Fd lock = MUSTER_TRY(Lock(files, absolute, text));
   if (files.Exists(absolute + "/run.json")) {
+    const auto job = files.ReadAll(absolute + "/job.yaml", 1_MiB);
     return Error(Code::kAlreadyExists, absolute + " holds an earlier run",
-                 "give another --run-dir; nothing was changed");
+                 fmt::format("nothing was changed; give another --run-dir, or go on from its "
+                             "checkpoints: {}",
+                             profile::CommandToGoOn(path, job ? *job : "")));
   }
   // One that was there already may be open to others; logs and faults may tell secrets.
   if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);
-  RunFolder folder(files, absolute, std::move(lock), text);
+  RunFolder folder(files, absolute, std::move(lock), text, created);
   for (const char* name : {"steps", "logs", "errors"}) {
     MUSTER_TRY(MakeInside(files, folder.At(name)));
   }

@@ -34,6 +34,7 @@ class RunFolder {
   /// Writes run.json: from here on there was a run in it.
   Status Begin();
 
+  Instant created() const { return created_; }
   const std::string& path() const { return path_; }  ///< absolute
   std::string At(std::string_view name) const { return path_ + "/" + std::string(name); }
 
@@ -44,12 +45,17 @@ class RunFolder {
   FileSystem& files() const { return *files_; }
 
  private:
-  RunFolder(FileSystem& files, std::string path, Fd lock, std::string facts)
-      : files_(&files), path_(std::move(path)), lock_(std::move(lock)), facts_(std::move(facts)) {}
+  RunFolder(FileSystem& files, std::string path, Fd lock, std::string facts, Instant created)
+      : files_(&files),
+        path_(std::move(path)),
+        lock_(std::move(lock)),
+        facts_(std::move(facts)),
+        created_(created) {}
   FileSystem* files_;
   std::string path_;
   Fd lock_;
   std::string facts_;  ///< run.json
+  Instant created_;
 };
 
 /// `generation` of the run in `folder`, durable before it returns. When the disk is full the number

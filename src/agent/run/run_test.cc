@@ -9,7 +9,6 @@
 #include <fstream>
 
 #include "agent/launch/command_writer.h"
-#include "agent/run/accounting.h"
 #include "agent/run/append_file.h"
 #include "agent/run/fault_record.h"
 #include "agent/run/rank_board.h"
@@ -24,60 +23,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Instant At(double ms) { return Instant(nanoseconds(static_cast<std::int64_t>(ms * 1e6))); }
-
-os::StepRecord Step(std::uint64_t step, std::uint32_t generation, double begin_ms) {
-  os::StepRecord record;
-  record.step = step;
-  record.generation = generation;
-  record.begin_ns = At(begin_ms).time_since_epoch().count();
-  record.total_us = 10'000;
-  return record;
-}
-
-TEST(Accounting, SplitsTheCostOfAFault) {
-  Accounting accounting(2);
-  for (std::uint64_t step = 1; step <= 5; ++step) {
-    for (std::uint32_t rank : {0U, 1U}) {
-      accounting.Stepped(Rank(rank), Step(step, 1, 1000 + 10.0 * static_cast<double>(step)));
-    }
-  }
-  accounting.FaultStruck(At(1065), 5);
-  accounting.Paused(At(1085));
-  accounting.WorkersStopped(At(1095));
-  EXPECT_FALSE(accounting.AllStepped(Generation(2)));
-  // Both resume behind step 3; rank 1 begins later and ends step 5 at 1235.
-  for (std::uint64_t step = 4; step <= 6; ++step) {
-    const double at = 1200 + 10.0 * static_cast<double>(step - 4);
-    accounting.Stepped(Rank(0), Step(step, 2, at));
-    accounting.Stepped(Rank(1), Step(step, 2, at + 5));
-  }
-  EXPECT_TRUE(accounting.AllStepped(Generation(2)));
-  const LostTime lost = accounting.lost();
-  EXPECT_NEAR(lost.detect_s, 0.020, 1e-9);
-  EXPECT_NEAR(lost.stop_s, 0.010, 1e-9);
-  EXPECT_NEAR(lost.start_s, 0.110, 1e-9);   // 1095 → 1205
-  EXPECT_NEAR(lost.replay_s, 0.020, 1e-9);  // 1205 → 1225
-  const auto recovery = accounting.TakeRecovery();
-  ASSERT_TRUE(recovery.has_value());
-  EXPECT_EQ(recovery->resume_step, 3U);
-  EXPECT_NEAR(recovery->seconds, 0.150, 1e-9);  // 1065 → 1215
-  EXPECT_FALSE(accounting.TakeRecovery().has_value());
-  // Six new steps of 10 ms from 1010 to 1230.
-  EXPECT_NEAR(*accounting.Goodput(), 60.0 / 220.0, 1e-9);
-}
-
-TEST(Accounting, AFaultDuringARecoveryClosesIt) {
-  Accounting accounting(1);
-  accounting.Stepped(Rank(0), Step(9, 1, 100));
-  accounting.FaultStruck(At(200), 9);
-  accounting.Paused(At(210));
-  accounting.WorkersStopped(At(220));
-  accounting.FaultStruck(At(300), 0);
-  EXPECT_NEAR(accounting.lost().start_s, 0.080, 1e-9);
-  EXPECT_EQ(accounting.lost().replay_s, 0);
-}
 
 TEST(AppendFile, KeepsLinesOverAFullDisk) {
   const TemporaryFolder folder;
@@ -123,6 +68,25 @@ TEST(FaultRecord, FindsTheLineThatNamesTheException) {
   EXPECT_EQ(ExceptionLine(std::string(5000, 'x')).size(), 500U);
 }
 
+TEST(FaultRecord, PrefersTheLineThatNamesAnErrorToWhatFollowsIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"A subcommand is required\nRun with --help for more information.\n",
+       "A subcommand is required"},
+      {"error: no recipe named 'vitt'\n  muster-train lists them\n", "no recipe named 'vitt'"},
+      {"usage: train.py [-h]\ntrain.py: error: unrecognized arguments: --stpes\n",
+       "train.py: error: unrecognized arguments: --stpes"},
+      {"[rank1]: Traceback\n[rank1]: ValueError: bad thing.\n[rank1]:[W1130 1.cpp:9] Warning: "
+       "destroy_process_group() was not called\n",
+       "ValueError: bad thing."},
+      {"torch.OutOfMemoryError: out of memory\nsee the documentation\n",
+       "torch.OutOfMemoryError: out of memory"},
+      {"AssertionError\n", "AssertionError"},
+      {"step 1 error rate: 0.5\nkilled\n", "killed"},
+      {"Try 'sh --help' for more.\n", "Try 'sh --help' for more."},
+  };
+  for (const auto& [tail, line] : cases) EXPECT_EQ(ExceptionLine(tail), line) << tail;
+}
+
 TEST(FaultRecord, IsJsonWhateverAWorkerWrote) {
   FaultRecord record;
   record.err_tail = std::string("\xff\x00\x1b[31m", 7);
@@ -148,6 +112,9 @@ TEST(RunFolder, RefusesASecondRunAndNamesTheFirst) {
   }
   const auto third = RunFolder::Create(PosixFiles(), folder.path() + "/a/b", facts, FakeClock());
   EXPECT_EQ(third.error().code(), Code::kAlreadyExists);
+  const std::string run = folder.path() + "/a/b";
+  EXPECT_THAT(third.error().hint(), HasSubstr("muster run " + run + "/job.yaml --checkpoint-dir " +
+                                              run + "/checkpoints"));
 }
 
 TEST(RunFolder, NamesTheHolderWhateverItsLockSays) {

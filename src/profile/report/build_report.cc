@@ -36,7 +36,7 @@ RunState StateOf(const RunRecords& run) {
   return run.lock_held ? RunState::kRunning : RunState::kLost;
 }
 
-/// The end of the run, or of what is known of it.
+/// The end of the run, now when it goes on, or of what is known of it.
 double WallOf(const RunRecords& run) {
   if (run.result && run.result->ended_ns > run.facts.created_ns) {
     return Since(run, run.result->ended_ns);
@@ -46,6 +46,7 @@ double WallOf(const RunRecords& run) {
   for (const auto& rows : run.steps) {
     if (!rows.empty()) last = std::max(last, rows.back().end_ns());
   }
+  if (!run.result && run.lock_held) last = std::max(last, run.read_ns.value_or(last));
   return Since(run, last);
 }
 
@@ -101,13 +102,12 @@ void AddEvents(const RunRecords& run, RunReport& report) {
   for (auto& [number, generation] : generations) report.generations.push_back(generation);
 }
 
-/// The seconds between two times that a fault's replay took.
-double InReplay(double begin, double end, const std::vector<FaultReport>& faults) {
+/// The seconds between two times that were lost to faults.
+double LostWithin(double begin, double end, const std::vector<FaultReport>& faults) {
   double seconds = 0;
   for (const FaultReport& fault : faults) {
-    const std::optional<double>& over = fault.caught_up ? fault.caught_up : fault.cut;
-    if (!fault.stepping || !over) continue;
-    seconds += std::max(0.0, std::min(end, *over) - std::max(begin, *fault.stepping));
+    const double over = fault.died + fault.lost.total();
+    seconds += std::max(0.0, std::min(end, over) - std::max(begin, fault.died));
   }
   return seconds;
 }
@@ -129,6 +129,7 @@ std::optional<double> GoodputOf(const std::vector<StepRow>& rows) {
   return std::min(1.0, useful / wall);
 }
 
+/// Whatever is lost to a fault is nothing else: a replayed step, a start-up that was for nothing.
 TimeBudget BudgetOf(const RunRecords& run, const std::vector<StepRow>& rows,
                     const RunReport& report) {
   TimeBudget budget;
@@ -138,29 +139,30 @@ TimeBudget BudgetOf(const RunRecords& run, const std::vector<StepRow>& rows,
     left -= spent;
     return spent;
   };
-  if (rows.empty()) {
-    budget.startup = spend(report.wall);
-    return budget;
-  }
+  const auto kept = [&report](double begin, double end) {
+    return std::max(0.0, end - begin) - LostWithin(begin, end, report.faults);
+  };
   double training = 0;
   for (const StepRow& row : FirstRuns(rows)) {
-    // The step at which a fault struck was not finished before: its run is in the replay already.
-    training += row.total_us / 1e6 -
-                InReplay(Since(run, row.begin_ns), Since(run, row.end_ns()), report.faults);
+    training += kept(Since(run, row.begin_ns), Since(run, row.end_ns()));
   }
-  budget.startup = spend(Since(run, rows.front().begin_ns));
-  budget.ending = spend(report.wall - Since(run, rows.back().end_ns()));
+  budget.lost = spend(LostWithin(0, report.wall, report.faults));
+  budget.startup = spend(kept(0, Since(run, rows.front().begin_ns)));
+  budget.ending = spend(kept(Since(run, rows.back().end_ns()), report.wall));
   budget.training = spend(training);
-  budget.lost = spend(report.lost.total());
   budget.other = left;
   return budget;
+}
+
+void NoteSteps(std::uint64_t step, RunReport& report) {
+  report.steps = std::max(report.steps.value_or(0), step);
 }
 
 void AddSteps(const RunRecords& run, RunReport& report) {
   std::vector<std::vector<StepRow>> counted;
   for (const auto& rows : run.steps) {
     counted.push_back(LastRuns(rows));
-    if (!counted.back().empty()) report.steps = std::max(report.steps, counted.back().back().step);
+    if (!counted.back().empty()) NoteSteps(counted.back().back().step, report);
   }
   report.step_times = MeasureSteps(counted);
   const auto leader =
@@ -182,14 +184,13 @@ void AddResult(const RunResult& result, RunReport& report) {
   report.exit_code = result.exit_code;
   report.reason = result.reason;
   report.ended_utc = result.ended_utc;
-  report.steps = std::max(report.steps, result.steps);
+  if (result.steps) NoteSteps(*result.steps, report);
   report.restarts = result.restarts;
   if (!report.goodput) report.goodput = result.goodput;
-  if (result.lost &&
-      std::abs(result.lost->total() - report.lost.total()) > 0.05 + 0.1 * report.lost.total()) {
+  if (result.lost && std::abs(result.lost->at_most() - report.lost.at_most()) >
+                         0.05 + 0.1 * report.lost.at_most()) {
     report.notes.push_back(fmt::format("result.json has {} lost to faults, the records say {}",
-                                       FormatSeconds(result.lost->total()),
-                                       FormatSeconds(report.lost.total())));
+                                       LostInWords(*result.lost), LostInWords(report.lost)));
   }
 }
 
@@ -230,12 +231,7 @@ RunReport BuildReport(RunRecords records) {
     report.notes.push_back(fmt::format(
         "only the first {} faults are listed and counted in the time lost", kMostFaults));
   }
-  for (const FaultReport& fault : report.faults) {
-    report.lost.detect += fault.lost.detect;
-    report.lost.stop += fault.lost.stop;
-    report.lost.start += fault.lost.start;
-    report.lost.replay += fault.lost.replay;
-  }
+  for (const FaultReport& fault : report.faults) report.lost.Add(fault.lost);
   report.restarts = report.generations.empty() ? 0 : report.generations.size() - 1;
   AddSteps(records, report);
   if (records.result) AddResult(*records.result, report);

@@ -147,8 +147,9 @@ class FakeRun {
     Event(
         R"("event":"worker_exited","gen":{},"rank":{},"pid":{},"signal":"SIGKILL","cause":"fault")",
         generation, rank, 5000 + 10 * generation + rank);
-    Event(R"("event":"fault","gen":{},"rank":{},"cause":"signal","step":{},"died_ns":{})",
-          generation, rank, options_.fault_step, died);
+    Event(
+        R"("event":"fault","gen":{},"rank":{},"cause":"killed by SIGKILL","step":{},"died_ns":{})",
+        generation, rank, options_.fault_step, died);
     now_ += 21 * kMillisecond;
     Event(R"("event":"pause","gen":{})", generation);
     now_ += 6 * kMillisecond;

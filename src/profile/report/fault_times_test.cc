@@ -69,7 +69,8 @@ TEST(MeasureFaults, ClosesAReplayThatTheNextFaultCutsShort) {
   EXPECT_NEAR(faults[0].lost.replay, 0.250, 1e-9);  // from 1200 ms to the next death
   EXPECT_EQ(faults[0].caught_up, std::nullopt);
   EXPECT_NEAR(faults[0].cut.value_or(0), 1.450, 1e-9);
-  EXPECT_NEAR(faults[1].lost.replay, 0.200, 1e-9);  // steps 6 and 7
+  // Steps 6 to 10: what generation 1 had done beyond 7 was undone by it, too.
+  EXPECT_NEAR(faults[1].lost.replay, 0.500, 1e-9);
   EXPECT_EQ(faults[1].cut, std::nullopt);
 }
 
@@ -89,7 +90,7 @@ TEST(MeasureFaults, ClosesAStartThatTheNextFaultCutsShort) {
   EXPECT_EQ(faults[0].lost.replay, 0);
 }
 
-TEST(MeasureFaults, FindsNothingToReplayInAProgramWithoutSteps) {
+TEST(MeasureFaults, KnowsOnlyTheMostThatAProgramWithoutStepsLost) {
   Story story;
   story.Start(0, 1);
   story.Die(1100, 1, 0);
@@ -99,7 +100,51 @@ TEST(MeasureFaults, FindsNothingToReplayInAProgramWithoutSteps) {
   const auto faults = MeasureFaults(story.run());
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_NEAR(faults[0].lost.start, 0.020, 1e-9);
-  EXPECT_EQ(faults[0].lost.replay, 0);
+  EXPECT_EQ(faults[0].recovery(), std::nullopt);
+  EXPECT_FALSE(faults[0].lost.exact());
+  EXPECT_NEAR(faults[0].lost.at_most(), 1.150, 1e-9);  // from 0 to 1150 ms
+  EXPECT_NEAR(faults[1].lost.at_most(), 7.890, 1e-9);  // from 1150 to 9040 ms
+}
+
+TEST(MeasureFaults, EndsAReplayWithTheRun) {
+  Story story;
+  story.Start(0, 1);
+  story.Steps(100, 1, 1, 10);
+  story.Die(1100, 1, 10);
+  story.Start(1130, 2);
+  story.Steps(1200, 2, 1, 2);
+  story.run().result = RunResult{.state = "FAILED", .ended_ns = 1500 * kMillisecond};
+  const auto faults = MeasureFaults(story.run());
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_NEAR(faults[0].lost.replay, 0.300, 1e-9);
+  EXPECT_NEAR(faults[0].recovery().value_or(0), 0.100, 1e-9);
+}
+
+TEST(BuildReport, CountsStepsThatASecondFaultUndidAsLostAndNotAsBetweenSteps) {
+  Story story = DiesAgainInReplay();
+  const RunReport report = BuildReport(std::move(story.run()));
+  EXPECT_NEAR(report.budget.startup, 0.100, 1e-9);
+  EXPECT_NEAR(report.budget.training, 1.200, 1e-9);  // 1 to 10, then 11 and 12
+  EXPECT_NEAR(report.budget.lost, 1.000, 1e-9);      // 1100 → 2100
+  EXPECT_NEAR(report.budget.other, 0, 1e-9);
+  EXPECT_NEAR(report.budget.startup + report.budget.training + report.budget.lost, report.wall,
+              1e-9);
+}
+
+TEST(BuildReport, NeverCountsASecondTwice) {
+  Story story;
+  story.Start(0, 1);
+  story.Die(500, 1, 0);  // in its start-up
+  story.Start(530, 2);
+  story.Steps(900, 2, 1, 5);
+  story.Die(1400, 2, 5);  // and nobody starts it again
+  story.run().result = RunResult{.state = "FAILED", .ended_ns = 1600 * kMillisecond};
+  const RunReport report = BuildReport(std::move(story.run()));
+  EXPECT_NEAR(report.budget.lost, 0.430, 1e-9);  // 500 → 900, 1400 → 1430
+  EXPECT_NEAR(report.budget.startup, 0.500, 1e-9);
+  EXPECT_NEAR(report.budget.training, 0.500, 1e-9);
+  EXPECT_NEAR(report.budget.ending, 0.170, 1e-9);
+  EXPECT_NEAR(report.budget.other, 0, 1e-9);
 }
 
 TEST(BuildReport, AgreesWithTheAgentsSumsOfARunThatDiesAgainInReplay) {
@@ -107,9 +152,9 @@ TEST(BuildReport, AgreesWithTheAgentsSumsOfARunThatDiesAgainInReplay) {
   // What agent/run/accounting.cc makes of the same times.
   story.run().result = RunResult{
       .state = "SUCCEEDED",
-      .lost = LostSeconds{.detect = 0.020, .stop = 0.040, .start = 0.190, .replay = 0.450}};
+      .lost = LostSeconds{.detect = 0.020, .stop = 0.040, .start = 0.190, .replay = 0.750}};
   const RunReport report = BuildReport(std::move(story.run()));
-  EXPECT_NEAR(report.lost.total(), 0.700, 1e-9);
+  EXPECT_NEAR(report.lost.total(), 1.000, 1e-9);
   EXPECT_THAT(report.notes, testing::IsEmpty());
 }
 

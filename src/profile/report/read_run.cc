@@ -1,8 +1,10 @@
 #include "profile/report/read_run.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <utility>
 
@@ -177,18 +179,30 @@ void ReadTails(const RunFiles& files, RunRecords& run) {
   }
 }
 
+/// What every other record hangs on; its errors say which folder they are of.
+Result<RunFacts> ReadFacts(const RunFiles& files) {
+  constexpr std::string_view kHint = "this is not the folder of a run; 'muster run' names its own";
+  const auto text = files.ReadWhole("run.json", kSmallFile);
+  if (!text) return Error(text.error()).Within(files.folder()).Hint(kHint);
+  auto facts = ReadRunFacts(*text);
+  if (!facts) return std::move(facts.error()).Within(files.folder()).Hint(kHint);
+  return facts;
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
 }  // namespace
 
-Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits) {
+Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, const Clock& clock) {
   RunRecords run;
-  constexpr std::string_view kHint = "this is not the folder of a run; 'muster run' names its own";
-  const auto facts = files.ReadWhole("run.json", kSmallFile);
-  if (!facts) return Error(facts.error()).Hint(kHint);
-  auto read = ReadRunFacts(*facts);
-  if (!read) return std::move(read.error()).Hint(kHint);
-  run.facts = *std::move(read);
+  run.facts = MUSTER_TRY(ReadFacts(files));
   // The lock before the result: a run that ends in between is then seen as ended, not as lost.
   run.lock_held = files.LockHeld();
+  // Another host counts from another start.
+  if (run.facts.host == HostName()) run.read_ns = clock.Now().time_since_epoch().count();
   ReadLines<EventRecord>(files, "events.jsonl", limits, limits.events, ReadEvent, run.events,
                          run.notes);
   Order(run.events, &EventRecord::t_ns, "events.jsonl", run.notes);

@@ -3,9 +3,11 @@
 // is missing, torn or odd becomes a note for people, not an error: a crashed run must still be
 // readable. Only a folder without a usable run.json is refused.
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "profile/report/records.h"
 #include "profile/report/run_files.h"
 
@@ -22,6 +24,7 @@ struct LogTail {
 struct RunRecords {
   RunFacts facts;
   bool lock_held = false;
+  std::optional<std::int64_t> read_ns;  ///< the time of reading, where it is on the run's own clock
   std::optional<RunResult> result;
   std::vector<EventRecord> events;          ///< in file order
   std::vector<std::vector<StepRow>> steps;  ///< by rank, in file order
@@ -39,6 +42,8 @@ struct ReadLimits {
   std::size_t evals = 100'000;
 };
 
-Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits = {});
+/// The clock tells how long a run that goes on has gone on.
+Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits = {},
+                           const Clock& clock = SystemClock());
 
 }  // namespace muster::profile

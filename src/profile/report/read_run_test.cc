@@ -57,6 +57,21 @@ TEST(ReadRun, SkipsTornAndForeignLinesAndSaysSo) {
   EXPECT_THAT(run->notes, Contains(HasSubstr("events.jsonl: 1 line that could not be read")));
 }
 
+TEST(ReadRun, NamesTheFolderWhoseRunJsonIsNotUsable) {
+  const Scratch scratch;
+  EXPECT_THAT(Read(scratch).error().message(), HasSubstr(scratch.path() + ": open run.json"));
+  Append(scratch, "run.json", "[]");
+  EXPECT_EQ(Read(scratch).error().message(), scratch.path() + ": run.json is not a JSON object");
+}
+
+TEST(ReadRun, TellsTheTimeOnlyOnTheClockOfTheRun) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});
+  const auto run = Read(scratch);  // of host node-1
+  ASSERT_TRUE(run.has_value());
+  EXPECT_EQ(run->read_ns, std::nullopt);
+}
+
 TEST(ReadRun, LivesWithMissingFiles) {
   const Scratch scratch;
   WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});

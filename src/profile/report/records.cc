@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -94,10 +95,15 @@ std::string Command(const json& object) {
 std::optional<LostSeconds> Lost(const json& object) {
   const json* lost = Find(object, "lost");
   if (lost == nullptr || !lost->is_object()) return std::nullopt;
-  return LostSeconds{.detect = Real(*lost, "detect_s").value_or(0),
-                     .stop = Real(*lost, "stop_s").value_or(0),
-                     .start = Real(*lost, "start_s").value_or(0),
-                     .replay = Real(*lost, "replay_s").value_or(0)};
+  LostSeconds seconds{.detect = Real(*lost, "detect_s").value_or(0),
+                      .stop = Real(*lost, "stop_s").value_or(0),
+                      .start = Real(*lost, "start_s").value_or(0),
+                      .replay = Real(*lost, "replay_s").value_or(0)};
+  const bool exact = Find(*lost, "replay_s") != nullptr;
+  if (!exact) {
+    seconds.unknown = std::max(0.0, Real(*lost, "at_most_s").value_or(0) - seconds.recovery());
+  }
+  return seconds;
 }
 
 /// Times are nanoseconds since the machine started: none is negative, and a century is enough.
@@ -109,6 +115,14 @@ std::optional<std::int64_t> Nanoseconds(const json& object, const char* key) {
 }
 
 }  // namespace
+
+void LostSeconds::Add(const LostSeconds& other) {
+  detect += other.detect;
+  stop += other.stop;
+  start += other.start;
+  replay += other.replay;
+  unknown += other.unknown;
+}
 
 Result<RunFacts> ReadRunFacts(std::string_view text) {
   const json document = ParseObject(text);
@@ -146,7 +160,7 @@ std::optional<RunResult> ReadRunResult(std::string_view text) {
                    .reason = Text(document, "reason"),
                    .ended_ns = Nanoseconds(document, "ended_ns").value_or(0),
                    .ended_utc = Text(document, "ended_utc"),
-                   .steps = Whole<std::uint64_t>(document, "steps").value_or(0),
+                   .steps = Whole<std::uint64_t>(document, "steps"),
                    .restarts = Whole<std::uint64_t>(document, "restarts").value_or(0),
                    .lost = Lost(document),
                    .goodput = Real(document, "goodput")};

@@ -42,7 +42,14 @@ struct LostSeconds {
   double stop = 0;
   double start = 0;
   double replay = 0;
-  double total() const { return detect + stop + start + replay; }
+  /// What may be lost besides, at most: the work of a program that reports no steps, of which
+  /// nobody knows what had been saved.
+  double unknown = 0;
+  double recovery() const { return detect + stop + start; }
+  double total() const { return recovery() + replay; }
+  double at_most() const { return total() + unknown; }
+  bool exact() const { return unknown == 0; }
+  void Add(const LostSeconds& other);
 };
 
 /// result.json
@@ -52,7 +59,7 @@ struct RunResult {
   std::string reason;
   std::int64_t ended_ns = 0;
   std::string ended_utc;
-  std::uint64_t steps = 0;
+  std::optional<std::uint64_t> steps;  ///< empty: the program reports none
   std::uint64_t restarts = 0;
   std::optional<LostSeconds> lost;
   std::optional<double> goodput;

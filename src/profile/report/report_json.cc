@@ -29,11 +29,12 @@ Json Phases(const std::array<double, kPhases>& seconds) {
 }
 
 Json Lost(const LostSeconds& lost) {
-  return {{"detect_s", Round(lost.detect)},
-          {"stop_s", Round(lost.stop)},
-          {"start_s", Round(lost.start)},
-          {"replay_s", Round(lost.replay)},
-          {"total_s", Round(lost.total())}};
+  const auto if_exact = [&](double seconds) {
+    return lost.exact() ? Json(Round(seconds)) : Json();
+  };
+  return {{"detect_s", Round(lost.detect)},    {"stop_s", Round(lost.stop)},
+          {"start_s", Round(lost.start)},      {"replay_s", if_exact(lost.replay)},
+          {"total_s", if_exact(lost.total())}, {"at_most_s", Round(lost.at_most())}};
 }
 
 template <typename Item>
@@ -65,13 +66,15 @@ Json FromFault(const FaultReport& fault) {
           {"what", fault.what},
           {"exception", PlainLine(fault.exception)},
           {"decision", fault.decision},
-          {"step", fault.step},
+          {"step", OrNull(fault.step)},
           {"died_s", Round(fault.died)},
           {"paused_s", Seconds(fault.paused)},
           {"stopped_s", Seconds(fault.stopped)},
-          {"stepping_s", Seconds(fault.stepping)},
+          {"restarted_s", Seconds(fault.restarted)},
+          {"stepping_s", fault.steps_known ? Seconds(fault.stepping) : Json()},
           {"caught_up_s", Seconds(fault.caught_up)},
           {"cut_s", Seconds(fault.cut)},
+          {"recovery_s", Seconds(fault.recovery())},
           {"lost", Lost(fault.lost)}};
 }
 
@@ -119,12 +122,15 @@ Json FromFacts(const RunFacts& facts) {
           {"ranks", facts.ranks}, {"seed", OrNull(facts.seed)}};
 }
 
-Json FromBudget(const TimeBudget& budget) {
-  return {{"startup_s", Round(budget.startup)},
-          {"training_s", Round(budget.training)},
-          {"lost_s", Round(budget.lost)},
-          {"ending_s", Round(budget.ending)},
-          {"other_s", Round(budget.other)}};
+Json FromBudget(const RunReport& report) {
+  const TimeBudget& budget = report.budget;
+  const bool known = report.step_times.samples > 0;
+  const auto part = [known](double seconds) { return known ? Json(Round(seconds)) : Json(); };
+  return {{"startup_s", part(budget.startup)},
+          {"training_s", part(budget.training)},
+          {"lost_s", part(budget.lost)},
+          {"ending_s", part(budget.ending)},
+          {"other_s", part(budget.other)}};
 }
 
 Json FromStepTimes(const StepTimes& times) {
@@ -145,11 +151,11 @@ std::string ReportJson(const RunReport& report) {
                          {"command", report.command},
                          {"ended_utc", report.ended_utc},
                          {"wall_s", Round(report.wall)},
-                         {"steps", report.steps},
+                         {"steps", OrNull(report.steps)},
                          {"restarts", report.restarts},
                          {"goodput", OrNull(report.goodput)},
                          {"lost", Lost(report.lost)},
-                         {"budget", FromBudget(report.budget)},
+                         {"budget", FromBudget(report)},
                          {"faults", ToList(report.faults, FromFault)},
                          {"generations", ToList(report.generations, FromGeneration)},
                          {"workers", ToList(report.workers, FromWorker)},

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profile/report/fake_run.h"
+#include "profile/report/go_on.h"
 #include "profile/report/report_json.h"
 #include "profile/report/scratch.h"
 #include "profile/report/summary.h"
@@ -100,14 +101,14 @@ TEST(BuildReport, SplitsTheWholeWallTime) {
 }
 
 TEST(Verdict, SaysInWordsWhatHappened) {
-  EXPECT_THAT(
-      Verdict(ReportOf(FakeRunOptions{})),
-      testing::MatchesRegex("SUCCEEDED — 600 steps in [0-9.]+ s, one fault survived in 224 ms"));
+  EXPECT_THAT(Verdict(ReportOf(FakeRunOptions{})),
+              testing::MatchesRegex(
+                  "SUCCEEDED — 600 steps in [0-9.]+ s, one fault survived, [0-9.]+ s lost"));
   EXPECT_THAT(Verdict(ReportOf({.fault_step = 0})), HasSubstr("no faults"));
   EXPECT_EQ(Verdict(ReportOf({.recovers = false, .reason = "no restart left"})),
-            "FAILED after 341 steps — no restart left (exit code 137)");
+            "FAILED after 341 steps — no restart left");
   EXPECT_EQ(Verdict(ReportOf({.recovers = false})),
-            "FAILED after 341 steps — rank 1 ended with SIGKILL (exit code 137)");
+            "FAILED after 341 steps — rank 1 ended with SIGKILL");
   EXPECT_EQ(Verdict(ReportOf({.steps = 20, .fault_step = 0, .result = false})),
             "UNFINISHED — muster run ended without a word after 20 steps");
 }
@@ -207,19 +208,43 @@ TEST(BuildReport, LeavesAFaultOpenThatNobodySurvived) {
   EXPECT_EQ(report.faults[0].lost.start, 0);
 }
 
-TEST(BuildReport, CountsAProgramWithoutStepsAsStartedWhenItsWorkersAre) {
+TEST(BuildReport, SaysOfAProgramWithoutStepsOnlyWhatIsKnown) {
   const Scratch scratch;
   WriteFakeRun(scratch.path());
   std::filesystem::remove_all(scratch.path() + "/steps");
   std::filesystem::remove(scratch.path() + "/result.json");
   std::ofstream(scratch.path() + "/result.json")
-      << R"({"format":"muster-result/1","state":"SUCCEEDED","exit_code":0,"ended_ns":5003000000000})";
+      << R"({"format":"muster-result/1","state":"SUCCEEDED","exit_code":0,"steps":null,"ended_ns":5030000000000})";
   const RunReport report = ReportOf(scratch);
   ASSERT_EQ(report.faults.size(), 1U);
   EXPECT_TRUE(report.faults[0].survived());
   EXPECT_NEAR(report.faults[0].lost.start, 0.016, 1e-9);  // two forks of 8 ms
-  EXPECT_EQ(report.faults[0].lost.replay, 0);
-  EXPECT_EQ(Verdict(report), "SUCCEEDED — finished in 3.00 s, one fault survived in 44 ms");
+  EXPECT_NEAR(report.faults[0].lost.unknown, report.faults[0].died - 0.004, 1e-6);
+  EXPECT_THAT(Verdict(report),
+              testing::MatchesRegex(
+                  "SUCCEEDED — finished in 30.0 s, one fault survived, up to [0-9.]+ s lost"));
+  EXPECT_THAT(SummaryText(report), HasSubstr("steps       not reported"));
+  const auto json = nlohmann::json::parse(ReportJson(report));
+  EXPECT_TRUE(json["steps"].is_null());
+  EXPECT_TRUE(json["lost"]["replay_s"].is_null());
+  EXPECT_TRUE(json["lost"]["total_s"].is_null());
+  EXPECT_GT(json["lost"]["at_most_s"], 15);
+  EXPECT_TRUE(json["faults"][0]["step"].is_null());
+  EXPECT_TRUE(json["faults"][0]["recovery_s"].is_null());
+  EXPECT_TRUE(json["faults"][0]["stepping_s"].is_null());
+  EXPECT_GT(json["faults"][0]["restarted_s"], 15);
+  for (const auto& part : json["budget"]) EXPECT_TRUE(part.is_null());
+}
+
+TEST(BuildReport, CountsARunThatGoesOnUntilNow) {
+  RunRecords run;
+  run.facts = {.created_ns = 5'000'000'000, .ranks = 1};
+  run.events.push_back({.t_ns = 5'016'000'000, .event = "worker_started"});
+  run.read_ns = 65'000'000'000;
+  EXPECT_NEAR(BuildReport(run).wall, 0.016, 1e-9);  // nobody holds the lock: the last that is known
+  run.lock_held = true;
+  EXPECT_NEAR(BuildReport(run).wall, 60, 1e-9);
+  EXPECT_EQ(Verdict(BuildReport(run)), "RUNNING — for 1 min 0 s so far, no faults");
 }
 
 TEST(BuildReport, MakesSenseOfARunThatHasJustBegun) {
@@ -230,7 +255,7 @@ TEST(BuildReport, MakesSenseOfARunThatHasJustBegun) {
     std::ofstream(scratch.path() + "/" + file) << "";
   }
   const RunReport report = ReportOf(scratch);
-  EXPECT_EQ(report.steps, 0U);
+  EXPECT_EQ(report.steps, std::nullopt);
   EXPECT_EQ(report.goodput, std::nullopt);
   EXPECT_THAT(report.notes, Contains(HasSubstr("no rank recorded a finished step")));
   EXPECT_FALSE(nlohmann::json::parse(ReportJson(report), nullptr, false).is_discarded());
@@ -242,6 +267,8 @@ TEST(ReportJson, HasTheDocumentedShape) {
   EXPECT_EQ(json["state"], "SUCCEEDED");
   EXPECT_EQ(json["steps"], 600);
   EXPECT_EQ(json["faults"][0]["lost"]["detect_s"], 0.022);
+  EXPECT_EQ(json["faults"][0]["recovery_s"], 0.2241);
+  EXPECT_EQ(json["lost"]["total_s"], json["lost"]["at_most_s"]);
   EXPECT_EQ(json["run"]["seed"], 7);
   EXPECT_EQ(json["checkpoints"].size(), 6U);
   EXPECT_EQ(json["workers"].size(), 4U);
@@ -262,9 +289,27 @@ TEST(ReportJson, IsTheGoldenOfASmallRun) {
 
 TEST(SummaryText, SaysTheSameInAFewLines) {
   const std::string text = SummaryText(ReportOf(FakeRunOptions{}));
-  EXPECT_THAT(text, HasSubstr("rank 1 SIGKILL at step 342"));
-  EXPECT_THAT(text, HasSubstr("detect 22 ms, stop 6 ms, start 196 ms, replay "));
+  EXPECT_THAT(text, HasSubstr("rank 1 killed by SIGKILL at step 342"));
+  EXPECT_THAT(text,
+              HasSubstr(": recovery 224 ms (detect 22 ms, stop 6 ms, start 196 ms), replay "));
   EXPECT_THAT(text, HasSubstr("goodput"));
+}
+
+TEST(SummaryText, SaysHowToGoOnWithARunThatBrokeOff) {
+  const RunReport report = ReportOf({.steps = 20, .fault_step = 0, .result = false});
+  EXPECT_THAT(SummaryText(report, "runs/a b"),
+              HasSubstr("to go on    muster run 'runs/a b/job.yaml' --checkpoint-dir "
+                        "'runs/a b/checkpoints'"));
+  EXPECT_THAT(SummaryText(ReportOf({.steps = 20, .fault_step = 0}), "runs/a"),
+              testing::Not(HasSubstr("to go on")));
+}
+
+TEST(CommandToGoOn, NamesNoFolderThatTheJobHasAlready) {
+  EXPECT_EQ(CommandToGoOn("r",
+                          "apiVersion: muster/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  "
+                          "command: [a]\n  checkpoint: {dir: /kept}\n"),
+            "muster run r/job.yaml");
+  EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
 }
 
 TEST(SummaryText, KeepsHostileNamesOffTheTerminal) {

@@ -100,7 +100,7 @@ class LineCutter {
 
 Result<RunFiles> RunFiles::Open(const std::string& folder) {
   Fd fd(::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY));
-  if (fd.valid()) return RunFiles(std::move(fd));
+  if (fd.valid()) return RunFiles(folder, std::move(fd));
   if (errno == ENOTDIR) {
     return Error(Code::kInvalid, fmt::format("{} is not a folder", folder),
                  "give the run folder that 'muster run' named");

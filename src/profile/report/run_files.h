@@ -37,11 +37,14 @@ class RunFiles {
                                 const std::function<void(std::string_view)>& use) const;
   /// Whether a process holds the run's lock, which is how a live run is told from a dead one.
   bool LockHeld() const;
+  /// As it was given to Open. Errors name files relative to it.
+  const std::string& folder() const { return path_; }
 
  private:
-  explicit RunFiles(Fd folder) : folder_(std::move(folder)) {}
+  RunFiles(std::string path, Fd folder) : path_(std::move(path)), folder_(std::move(folder)) {}
   Result<Fd> OpenFile(std::string_view path) const;
 
+  std::string path_;
   Fd folder_;
 };
 

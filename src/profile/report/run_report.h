@@ -3,9 +3,9 @@
 // and `muster show` says in a few lines. BuildReport makes it out of the records alone and decides
 // nothing by the clock. Pure; values.
 //
-// Times are seconds since the run was created; durations seconds. The time lost to a fault and
-// goodput are defined in docs/formats/run-folder.md. In series, a step that was run again counts as
-// it was run last.
+// Times are seconds since the run was created; durations seconds. What recovery, lost and goodput
+// are is defined in docs/formats/report.md. In series, a step that was run again counts as it was
+// run last. What is not known is empty.
 
 #include <array>
 #include <cstdint>
@@ -49,18 +49,25 @@ struct FaultReport {
   std::uint32_t rank = 0;
   std::string cause;
   std::string exit;
-  std::string what;       ///< "killed by SIGKILL", of fault-G.json as the next two
-  std::string exception;  ///< the last line of its stderr
-  std::string decision;   ///< what was done about it
-  std::uint64_t step = 0;
+  std::string what;                   ///< "killed by SIGKILL", of fault-G.json as the next two
+  std::string exception;              ///< the last line of its stderr
+  std::string decision;               ///< what was done about it
+  std::optional<std::uint64_t> step;  ///< the last that the rank had finished
   double died = 0;
   std::optional<double> paused;     ///< … detect ends
   std::optional<double> stopped;    ///< … stop ends
-  std::optional<double> stepping;   ///< every rank began a step again: start ends
-  std::optional<double> caught_up;  ///< the step at which it struck is done again: replay ends
-  std::optional<double> cut;        ///< the next fault struck first and ended the open stage
+  std::optional<double> restarted;  ///< all workers of the next generation were started
+  std::optional<double> stepping;   ///< every rank began a step again: start ends. Without steps
+                                    ///< in the records: `restarted`
+  std::optional<double> caught_up;  ///< every step that had been done is done again: replay ends
+  std::optional<double> cut;        ///< the next fault or the run's end came first
   LostSeconds lost;                 ///< up to the last of them that is known
+  bool steps_known = true;          ///< some rank reports its steps
   bool survived() const { return stepping.has_value(); }
+  /// Until every rank was training again.
+  std::optional<double> recovery() const {
+    return survived() && steps_known ? std::optional(*stepping - died) : std::nullopt;
+  }
 };
 
 struct CheckpointMark {
@@ -104,7 +111,7 @@ struct ReplaySpan {
 };
 
 /// Where the wall time went, on rank 0. They add up to `wall`: a step that a replay ran is in
-/// `lost` only.
+/// `lost` only. All 0 without `steps`: nobody knows then.
 struct TimeBudget {
   double startup = 0;  ///< until its first step
   double training = 0;
@@ -120,14 +127,14 @@ struct RunReport {
   std::string reason;
   std::string ended_utc;
   std::string command;
-  double wall = 0;          ///< up to the end, or to the last record
-  std::uint64_t steps = 0;  ///< the last step that was finished
+  double wall = 0;  ///< up to the end, until now while it goes on, else to the last record
+  std::optional<std::uint64_t> steps;  ///< the last that was finished; empty: none is reported
   std::uint64_t restarts = 0;
   std::vector<GenerationSpan> generations;
   std::vector<WorkerSpan> workers;
   std::vector<FaultReport> faults;
   bool faults_known = true;  ///< false: the records lack events, or some of the restarts' faults
-  LostSeconds lost;          ///< of all faults
+  LostSeconds lost;          ///< to all faults
   std::vector<CheckpointMark> checkpoints;
   std::vector<EvalRow> evals;
   std::vector<LossPoint> losses;
@@ -143,10 +150,13 @@ struct RunReport {
 
 RunReport BuildReport(RunRecords records);
 
-/// "SUCCEEDED — 600 steps in 41.2 s, one fault survived in 240 ms".
+/// "SUCCEEDED — 600 steps in 41.2 s, one fault survived, 3.2 s lost".
 std::string Verdict(const RunReport& report);
 
 /// " at step 342", or nothing for a program that reports no steps.
 std::string AtStep(const FaultReport& fault);
+
+/// "3.23 s", or "up to 1 min 40 s" when nobody knows what had to be done again.
+std::string LostInWords(const LostSeconds& lost);
 
 }  // namespace muster::profile

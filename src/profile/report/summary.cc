@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "profile/report/go_on.h"
 #include "profile/report/text.h"
 
 namespace muster::profile {
@@ -17,20 +18,29 @@ void AddLine(std::string& out, std::string_view label, std::string_view text) {
   out += fmt::format("  {:<12}{}\n", label, PlainLine(text));
 }
 
-std::string LostInWords(const LostSeconds& lost) {
-  return fmt::format("{} (detect {}, stop {}, start {}, replay {})", FormatSeconds(lost.total()),
-                     FormatSeconds(lost.detect), FormatSeconds(lost.stop),
-                     FormatSeconds(lost.start), FormatSeconds(lost.replay));
+/// "3.23 s: recovery 77 ms (detect 22 ms, stop 6 ms, start 49 ms), replay 3.15 s", and what is
+/// known of a program that reports no steps.
+std::string LossInParts(const LostSeconds& lost) {
+  const std::string stages =
+      fmt::format("{} (detect {}, stop {}, start {})", FormatSeconds(lost.recovery()),
+                  FormatSeconds(lost.detect), FormatSeconds(lost.stop), FormatSeconds(lost.start));
+  if (!lost.exact()) {
+    return fmt::format("{}: down {}, work up to {}", LostInWords(lost), stages,
+                       FormatSeconds(lost.unknown));
+  }
+  return fmt::format("{}: recovery {}, replay {}", LostInWords(lost), stages,
+                     FormatSeconds(lost.replay));
 }
 
 void AddFaults(const RunReport& report, std::string& out) {
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     const FaultReport& fault = report.faults[i];
     AddLine(out, "fault",
-            fmt::format("rank {} {}{}, {} into the run; lost {}", fault.rank,
-                        fault.exit.empty() ? fault.cause : fault.exit, AtStep(fault),
-                        FormatSeconds(fault.died), LostInWords(fault.lost)));
+            fmt::format("rank {} {}{}, {} into the run", fault.rank,
+                        fault.what.empty() ? fault.cause : fault.what, AtStep(fault),
+                        FormatSeconds(fault.died)));
     AddLine(out, "", CutText(fault.exception, 200));
+    AddLine(out, "", "lost " + LossInParts(fault.lost));
   }
   if (report.faults.size() > kMostFaults) {
     AddLine(out, "", fmt::format("and {} more", report.faults.size() - kMostFaults));
@@ -39,16 +49,20 @@ void AddFaults(const RunReport& report, std::string& out) {
 
 }  // namespace
 
-std::string SummaryText(const RunReport& report) {
+std::string SummaryText(const RunReport& report, const std::string& folder) {
   std::string out = PlainLine(Verdict(report)) + "\n";
   AddLine(out, "run", fmt::format("{} {}", report.facts.name, report.facts.id));
   AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Plural(report.facts.ranks, "rank")));
   AddLine(out, "began", report.facts.created_utc);
   AddLine(out, "ended", report.ended_utc);
-  AddLine(out, "wall time", FormatSeconds(report.wall));
+  AddLine(out, report.state == RunState::kLost ? "last record" : "wall time",
+          FormatSeconds(report.wall));
+  AddLine(out, "steps", report.steps ? FormatCount(*report.steps) : "not reported");
+  if (report.exit_code.value_or(0) != 0)
+    AddLine(out, "exit code", std::to_string(*report.exit_code));
   AddLine(out, "restarts", FormatCount(report.restarts));
   AddFaults(report, out);
-  if (report.faults.size() > 1) AddLine(out, "lost", LostInWords(report.lost));
+  if (report.faults.size() > 1) AddLine(out, "lost", LossInParts(report.lost));
   if (report.goodput) AddLine(out, "goodput", fmt::format("{:.1f} %", *report.goodput * 100));
   if (report.step_times.samples > 0) {
     AddLine(out, "step time",
@@ -70,6 +84,9 @@ std::string SummaryText(const RunReport& report) {
     AddLine(out, "checkpoints",
             fmt::format("{}, the last at step {}", report.checkpoints.size(),
                         report.checkpoints.back().step));
+  }
+  if (report.state == RunState::kLost && !folder.empty()) {
+    AddLine(out, "to go on", CommandToGoOn(folder, report.job_yaml));
   }
   for (const std::string& note : report.notes) AddLine(out, "note", note);
   return out;

@@ -9,25 +9,20 @@ namespace muster::profile {
 namespace {
 
 std::string FaultsInWords(const RunReport& report) {
-  double longest = 0;
-  std::uint64_t survived = 0;
-  for (const FaultReport& fault : report.faults) {
-    if (!fault.survived()) continue;
-    ++survived;
-    longest = std::max(longest, *fault.stepping - fault.died);
-  }
+  const auto survived =
+      static_cast<std::uint64_t>(std::ranges::count_if(report.faults, &FaultReport::survived));
   if (survived == 0 && report.faults.empty() && report.restarts > 0) {
     return ", " + Plural(report.restarts, "restart") + " for reasons that are not recorded";
   }
   if (survived == 0) return report.faults.empty() && report.faults_known ? ", no faults" : "";
-  if (survived == 1) return fmt::format(", one fault survived in {}", FormatSeconds(longest));
-  return fmt::format(", {} faults survived, the longest in {}", FormatCount(survived),
-                     FormatSeconds(longest));
+  return fmt::format(", {} survived, {} lost{}",
+                     survived == 1 ? "one fault" : FormatCount(survived) + " faults",
+                     LostInWords(report.lost), report.faults.size() > 1 ? " in all" : "");
 }
 
 /// "600 steps in", or for a program that reports no steps "finished in", "for".
 std::string WorkDone(const RunReport& report) {
-  if (report.steps > 0) return Plural(report.steps, "step") + " in";
+  if (report.steps) return Plural(*report.steps, "step") + " in";
   return report.state == RunState::kRunning ? "for" : "finished in";
 }
 
@@ -42,24 +37,32 @@ std::string WhyItFailed(const RunReport& report) {
 }  // namespace
 
 std::string AtStep(const FaultReport& fault) {
-  return fault.step == 0 ? std::string() : " at step " + FormatCount(fault.step);
+  if (!fault.step) return {};
+  return *fault.step == 0 ? " before its first step" : " at step " + FormatCount(*fault.step);
+}
+
+std::string LostInWords(const LostSeconds& lost) {
+  return (lost.exact() ? "" : "up to ") + FormatSeconds(lost.at_most());
 }
 
 std::string Verdict(const RunReport& report) {
   const std::string wall = FormatSeconds(report.wall);
+  const std::string done = report.steps ? Plural(*report.steps, "step") : wall;
   switch (report.state) {
     case RunState::kSucceeded:
       return fmt::format("SUCCEEDED — {} {}{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kFailed:
-      return fmt::format("FAILED after {} — {}{}",
-                         report.steps == 0 ? wall : Plural(report.steps, "step"),
-                         WhyItFailed(report),
-                         report.exit_code ? fmt::format(" (exit code {})", *report.exit_code) : "");
+      return fmt::format("FAILED after {} — {}", done, WhyItFailed(report));
     case RunState::kRunning:
       return fmt::format("RUNNING — {} {} so far{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kLost:
-      return fmt::format("UNFINISHED — muster run ended without a word after {}",
-                         report.steps == 0 ? wall : Plural(report.steps, "step"));
+      // When it ended nobody wrote down.
+      return report.steps
+                 ? fmt::format("UNFINISHED — muster run ended without a word after {}", done)
+                 : fmt::format(
+                       "UNFINISHED — muster run ended without a word; the last record is "
+                       "from {} after the start",
+                       wall);
   }
   return {};
 }

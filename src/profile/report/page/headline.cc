@@ -33,13 +33,13 @@ std::string FaultTile(const RunReport& report) {
   const auto survived = std::count_if(report.faults.begin(), report.faults.end(),
                                       [](const FaultReport& fault) { return fault.survived(); });
   return Tile("Faults survived", fmt::format("{} of {}", survived, report.faults.size()),
-              fmt::format("{} lost in all", FormatSeconds(report.lost.total())));
+              fmt::format("{} lost in all", LostInWords(report.lost)));
 }
 
 std::string Tiles(const RunReport& report) {
   std::string out = "<dl class=\"tiles\">";
-  if (report.steps > 0) {
-    out += Tile("Steps", FormatCount(report.steps),
+  if (report.steps) {
+    out += Tile("Steps", FormatCount(*report.steps),
                 fmt::format("on {}", Plural(report.facts.ranks, "rank")));
   } else {
     out += Tile("Ranks", FormatCount(report.facts.ranks), "");

@@ -42,9 +42,9 @@ void DrawReplaysAndFaults(const RunReport& report, Plot& plot) {
   }
   for (std::size_t i = 0; i < report.faults.size() && i < kMostMarks; ++i) {
     const FaultReport& fault = report.faults[i];
-    if (fault.step == 0) continue;
-    plot.VerticalLine(static_cast<double>(fault.step), "fault",
-                      fmt::format("rank {} died at step {}", fault.rank, FormatCount(fault.step)));
+    if (fault.step.value_or(0) == 0) continue;
+    plot.VerticalLine(static_cast<double>(*fault.step), "fault",
+                      fmt::format("rank {} died{}", fault.rank, AtStep(fault)));
   }
 }
 

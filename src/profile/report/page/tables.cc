@@ -27,17 +27,18 @@ std::string Stage(const std::optional<double>& reached, double seconds) {
 
 std::string FaultRow(const FaultReport& fault) {
   const std::string total =
-      fault.survived() || fault.cut ? FormatSeconds(fault.lost.total()) : "not survived";
+      fault.survived() || fault.cut ? LostInWords(fault.lost) : "not survived";
   return fmt::format(
       "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
       "class=\"num\"><b>{}</b></td><td "
       "class=\"num\">{}</td>"
       "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
       FormatSeconds(fault.died), fault.rank, fault.generation,
-      fault.step == 0 ? "–" : FormatCount(fault.step),
+      fault.step ? FormatCount(*fault.step) : "–",
       PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60), total,
       Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
-      Stage(fault.stepping, fault.lost.start), Stage(fault.caught_up, fault.lost.replay));
+      Stage(fault.stepping, fault.lost.start),
+      fault.lost.exact() ? Stage(fault.caught_up, fault.lost.replay) : "not known");
 }
 
 /// Each step once, as it was evaluated last: a replay evaluates again.

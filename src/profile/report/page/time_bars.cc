@@ -58,9 +58,8 @@ std::string BudgetBar(const RunReport& report) {
 /// for all: the table of faults has each.
 std::string FaultBars(const RunReport& report) {
   if (report.faults.size() > kMostBars) {
-    const std::string title =
-        fmt::format("{}: {} lost in all", Plural(report.faults.size(), "fault"),
-                    FormatSeconds(report.lost.total()));
+    const std::string title = fmt::format(
+        "{}: {} lost in all", Plural(report.faults.size(), "fault"), LostInWords(report.lost));
     return fmt::format("<h3>{}</h3>{}", title,
                        BarWithKey(PartsOf(report.lost), report.lost.total(), title));
   }
@@ -69,8 +68,8 @@ std::string FaultBars(const RunReport& report) {
   if (longest <= 0) return {};
   std::string out;
   for (const FaultReport& fault : report.faults) {
-    const std::string title = fmt::format("Rank {} died{}: {} lost", fault.rank, AtStep(fault),
-                                          FormatSeconds(fault.lost.total()));
+    const std::string title =
+        fmt::format("Rank {} died{}: {} lost", fault.rank, AtStep(fault), LostInWords(fault.lost));
     out += fmt::format("<h3>{}</h3>{}", EscapeHtml(title),
                        BarWithKey(PartsOf(fault.lost), longest, title));
   }

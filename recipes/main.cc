@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "base/log.h"
-#include "of_content.h"
 #include "train/backward.h"
 #include "train/trainer.h"
 #include "vit/flags.h"

@@ -9,7 +9,6 @@
 
 #include "data/decode/image.h"
 #include "data/layout/split_folder.h"
-#include "of_content.h"
 #include "vit/ranges.h"
 
 namespace muster::recipes {

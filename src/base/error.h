@@ -4,6 +4,12 @@
 // next, when the user can act. One table maps a code to its HTTP status, the exit code of the
 // command line and whether a retry can help.
 //
+// Invalid is for what somebody wrote to say what to do: words of a command line, a job file, a
+// request, an argument of a function. What a file *holds* is never Invalid: damaged, cut short or
+// in contradiction to another it is DataLoss; whole but not what is needed (another format or
+// version, other columns, too large) it is Precondition. So 2 sends a script to its own words and 1
+// to the files that they name. OfContent (result.h) turns the one into the other at a border.
+//
 // Values; any thread. Made where the fault is seen, passed up by MUSTER_TRY (result.h), logged once
 // where it is dropped.
 
@@ -13,11 +19,11 @@
 namespace muster {
 
 enum class Code {
-  kInvalid,          ///< the input is wrong; change it
+  kInvalid,          ///< what was asked for is wrong; ask otherwise
   kNotFound,         ///< what was named does not exist
   kAlreadyExists,    ///< what should be made is there already
   kConflict,         ///< someone else holds it or changed it; look again
-  kPrecondition,     ///< the system is not in the state that this needs
+  kPrecondition,     ///< a file or the system is not in the state that this needs
   kUnauthenticated,  ///< say who you are
   kDenied,           ///< you may not
   kExhausted,        ///< out of disk, memory, file descriptors, quota

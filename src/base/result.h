@@ -31,6 +31,14 @@ Result<T> Within(std::string_view context, Result<T> result) {
   return result;
 }
 
+/// Where a file's content is read by what also reads words: Invalid becomes `code`, every other
+/// error stays (error.h has the rule).
+template <typename T>
+Result<T> OfContent(Result<T> result, Code code = Code::kPrecondition) {
+  if (result || result.error().code() != Code::kInvalid) return result;
+  return Error(code, result.error().message(), result.error().hint());
+}
+
 /// The value of a successful result, moved out; for MUSTER_TRY.
 template <typename T>
 T TakeValue(Result<T>&& result) {

@@ -94,4 +94,8 @@ std::string PlainLine(std::string_view text) {
   return PlainText(line);
 }
 
+std::string Counted(std::uint64_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+}
+
 }  // namespace muster

@@ -1,9 +1,10 @@
 #pragma once
 // Text that came from outside, made fit to show: valid UTF-8 (RFC 3629), bounded, without control
 // characters or terminal sequences. Whatever prints the content of files or the words of other
-// programs for people passes it through here. Pure.
+// programs for people passes it through here. And counts of things, as people read them. Pure.
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,5 +22,8 @@ std::string PlainText(std::string_view text);
 
 /// The same on one line: newlines, returns and tabs become spaces.
 std::string PlainLine(std::string_view text);
+
+/// "1 shard", "2 shards".
+std::string Counted(std::uint64_t count, std::string_view noun);
 
 }  // namespace muster

@@ -41,5 +41,11 @@ TEST(PlainLine, KeepsOneValueOnOneLine) {
   EXPECT_EQ(PlainLine("a\nb\tc\r\nd\re\x1b[2K"), "a b c  d e");
 }
 
+TEST(Counted, HasAPluralForAllButOne) {
+  EXPECT_EQ(Counted(0, "shard"), "0 shards");
+  EXPECT_EQ(Counted(1, "shard"), "1 shard");
+  EXPECT_EQ(Counted(2, "shard"), "2 shards");
+}
+
 }  // namespace
 }  // namespace muster

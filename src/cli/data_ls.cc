@@ -230,11 +230,11 @@ Json SplitJson(const data::SplitFolder& split) {
 
 std::string SplitText(const Json& split) {
   std::string text = fmt::format(
-      "{:<12}{:>10} rows  {:>3} {}  {:>10}  {}  {}\n",
+      "{:<12}{:>10} {}  {:>3} {}  {:>10}  {}  {}\n",
       split["split"].get<std::string>().empty() ? "-"
                                                 : PlainLine(split["split"].get<std::string>()),
-      split["rows"].get<std::uint64_t>(), split["shards"].size(),
-      split["shards"].size() == 1 ? "shard " : "shards",
+      split["rows"].get<std::uint64_t>(), split["rows"] == 1 ? "row " : "rows",
+      split["shards"].size(), split["shards"].size() == 1 ? "shard " : "shards",
       FormatBytes({split["bytes"].get<std::int64_t>()}), split["id"].get<std::string>(),
       split["checksums"].get<bool>() ? "checksums" : "no checksums");
   for (const auto& [name, type] : split["columns"].items()) {
@@ -242,7 +242,7 @@ std::string SplitText(const Json& split) {
   }
   const auto names = split["label_names"].get<std::vector<std::string>>();
   if (!names.empty())
-    text += fmt::format("  {} classes: {}\n", names.size(),
+    text += fmt::format("  {} {}: {}\n", names.size(), names.size() == 1 ? "class" : "classes",
                         PlainLine(fmt::to_string(fmt::join(names, ", "))));
   return text;
 }
@@ -256,20 +256,15 @@ Result<int> List(const Arguments& arguments, bool json) {
     rows.push_back(std::move(row));
     return Ok();
   };
-  bool found = false;
-  for (const data::SplitPlace& place : MUSTER_TRY(data::FindSplits(arguments.folder))) {
-    if (!arguments.split.empty() && place.name != arguments.split) continue;
-    found = true;
+  const auto places = MUSTER_TRY(data::SplitsNamed(arguments.folder, arguments.split,
+                                                   MUSTER_TRY(data::FindSplits(arguments.folder))));
+  for (const data::SplitPlace& place : places) {
     const auto split = MUSTER_TRY(data::SplitFolder::Open(place));
     if (range) {
       MUSTER_TRY(RowEmitter(*split, *range, emit).Run());
     } else {
       splits.push_back(SplitJson(*split));
     }
-  }
-  if (!found) {
-    return Error(Code::kNotFound,
-                 fmt::format("{} has no split '{}'", arguments.folder, arguments.split));
   }
   if (json) {
     const std::string key = range ? "rows" : "splits";

@@ -148,15 +148,18 @@ void PrintSkipped(const data::PackReport& report) {
 std::string ReportText(const Arguments& arguments, const data::PackReport& report, double seconds) {
   std::string text;
   for (const data::PackedSplit& split : report.splits) {
-    text += fmt::format("{:<12}{:>10} images  {:>3} {}  {:>10}  {}\n", PlainLine(split.name),
-                        split.rows, split.shards, split.shards == 1 ? "shard " : "shards",
+    text += fmt::format("{:<12}{:>10} {}  {:>3} {}  {:>10}  {}\n", PlainLine(split.name),
+                        split.rows, split.rows == 1 ? "image " : "images", split.shards,
+                        split.shards == 1 ? "shard " : "shards",
                         FormatBytes({static_cast<std::int64_t>(split.bytes)}), split.id.Hex());
   }
   const double rate = static_cast<double>(report.rows) / seconds;
   const double megabytes = static_cast<double>(report.image_bytes) / seconds / 1e6;
-  text += fmt::format("packed {} images into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s\n",
-                      report.rows, PlainLine(arguments.out), seconds, rate, megabytes);
-  if (report.skipped > 0) text += fmt::format("left out {} bad images\n", report.skipped);
+  text += fmt::format("packed {} into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s\n",
+                      Counted(report.rows, "image"), PlainLine(arguments.out), seconds, rate,
+                      megabytes);
+  if (report.skipped > 0)
+    text += fmt::format("left out {}\n", Counted(report.skipped, "bad image"));
   return text;
 }
 

@@ -48,6 +48,7 @@ Json ReportJson(const VerifyReport& report) {
 
 std::string_view Scope(const VerifyReport& report) {
   if (!report.opened) return "it cannot be opened, nothing behind that was checked";
+  if (report.lost_checksums) return "structure only, its checksums cannot be read";
   return report.has_checksums ? "all checksums" : "structure only, the set has no checksums";
 }
 
@@ -57,11 +58,11 @@ std::string Outcome(const VerifyReport& report) {
 }
 
 std::string ReportText(const VerifyReport& report) {
-  std::string text =
-      fmt::format("{:<12}{:>10} rows  {} shards  {} batches  {}  {}: {}\n",
-                  report.split.empty() ? "-" : PlainLine(report.split), report.rows, report.shards,
-                  report.batches, FormatBytes({static_cast<std::int64_t>(report.bytes)}),
-                  Scope(report), Outcome(report));
+  std::string text = fmt::format(
+      "{:<12}{:>10} {}  {}  {}  {}  {}: {}\n", report.split.empty() ? "-" : PlainLine(report.split),
+      report.rows, report.rows == 1 ? "row" : "rows", Counted(report.shards, "shard"),
+      report.batches == 1 ? "1 batch" : fmt::format("{} batches", report.batches),
+      FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report), Outcome(report));
   if (report.unlabelled > 0) {
     text += fmt::format("  {} {} without a label\n", report.unlabelled,
                         report.unlabelled == 1 ? "row is" : "rows are");
@@ -74,12 +75,8 @@ std::string ReportText(const VerifyReport& report) {
 }
 
 Result<std::vector<data::SplitPlace>> Places(const Arguments& arguments) {
-  auto places = MUSTER_TRY(data::FindSplits(arguments.folder));
-  if (arguments.split.empty()) return places;
-  std::erase_if(places, [&](const data::SplitPlace& p) { return p.name != arguments.split; });
-  if (!places.empty()) return places;
-  return Error(Code::kNotFound,
-               fmt::format("{} has no split '{}'", arguments.folder, arguments.split));
+  auto places = MUSTER_TRY(data::FindSplits(arguments.folder, data::OnDamage::kKeep));
+  return data::SplitsNamed(arguments.folder, arguments.split, std::move(places));
 }
 
 Result<std::vector<VerifyReport>> VerifyWithProgress(const std::vector<data::SplitPlace>& places) {
@@ -114,8 +111,8 @@ Result<int> Verify(const Arguments& arguments, bool json) {
                   : PrintText(text));
   if (unread != nullptr) PrintError(*unread, false);  // stdout has its document already
   if (damages == 0) return unread == nullptr ? 0 : TraitsOf(unread->code()).exit_code;
-  Note(fmt::format("muster: {} is damaged in {} {}; nothing was changed\n", arguments.folder,
-                   damages, damages == 1 ? "place" : "places"));
+  Note(fmt::format("muster: {} is damaged in {}; nothing was changed\n", arguments.folder,
+                   Counted(damages, "place")));
   Note("  pack it again with --replace, or copy the named files again\n");
   return TraitsOf(Code::kDataLoss).exit_code;
 }

@@ -140,21 +140,14 @@ class ImageDataset final : public Dataset {
   std::vector<ShardRows> shards_;
 };
 
+/// A split without a name is nobody's "test": it is what was trained on as well.
 Result<SplitPlace> PickSplit(const std::string& path, const std::string& wanted) {
-  const std::vector<SplitPlace> places = MUSTER_TRY(FindSplits(path));
+  const auto places = MUSTER_TRY(SplitsNamed(path, wanted, MUSTER_TRY(FindSplits(path))));
+  if (places.size() == 1) return places[0];
   std::string known;
-  for (const SplitPlace& place : places) {
-    if (place.name == wanted) return place;
-    known += (known.empty() ? "" : ", ") + (place.name.empty() ? "one without a name" : place.name);
-  }
-  // A split without a name is nobody's "test": it is what was trained on as well.
-  if (places.size() == 1 && wanted.empty()) return places[0];
-  if (wanted.empty()) {
-    return Error(Code::kInvalid, fmt::format("{} has several splits: {}", path, known),
-                 "name one with --split");
-  }
-  return Error(Code::kNotFound, fmt::format("{} has no split '{}'", path, wanted),
-               "it has: " + known);
+  for (const SplitPlace& place : places) known += (known.empty() ? "" : ", ") + place.name;
+  return Error(Code::kInvalid, fmt::format("{} has several splits: {}", path, known),
+               "name one with --split");
 }
 
 }  // namespace

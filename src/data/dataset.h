@@ -47,8 +47,8 @@ struct ShardInfo {
 class Dataset {
  public:
   /// NotFound when the folder or split is absent, Precondition when the set is unfinished (no
-  /// state.json), DataLoss when files disagree with the manifest, Invalid for formats we do not
-  /// read.
+  /// state.json) or in a format that we do not read, DataLoss when files are damaged or disagree
+  /// with each other, Invalid when there are several splits and none is named.
   static Result<std::shared_ptr<const Dataset>> Open(const std::string& path,
                                                      const OpenOptions& options = {});
   virtual ~Dataset() = default;

@@ -5,7 +5,9 @@ import os
 import pathlib
 import pty
 import resource
+import shutil
 import signal
+import socket
 import struct
 import subprocess
 import time
@@ -76,8 +78,128 @@ def test_a_terminal_gets_a_progress_line_with_rate_and_eta(programs, tmp_path):
 def test_a_missing_input_is_not_found_in_json_too(muster, words, tmp_path):
     done = muster("data", *words, "--json")
     assert done.code == 3
-    assert "nowhere" in done.json()["error"]["message"]
+    error = done.json()["error"]
+    assert f"at nowhere: there is nothing at {tmp_path}/nowhere" in error["message"]
+    assert error["hint"]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_absent_split_is_not_found_and_those_there_are_named(muster, idx):
+    assert muster("data", "pack", idx, "set").code == 0
+    for verb in ("ls", "verify"):
+        done = muster("data", verb, "set", "--split", "tset")
+        assert done.code == 3 and "no split 'tset'" in done.err and "it has: train" in done.err
+
+
+PNG = (
+    b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55"
+    b"\0\0\0\x0aIDATx\x9cc`\0\0\0\x02\0\x01\x48\xaf\xa4\x71\0\0\0\0IEND\xaeB`\x82"
+)
+
+
+BAD_IMAGES = {
+    "cut short": PNG[:50],
+    "a GIF": b"GIF89a",
+    "a million pixels wide": PNG[:16] + struct.pack(">II", 1 << 20, 1 << 20) + PNG[24:],
+    "a link": None,
+    "no pixels behind the header": PNG[:43] + b"\xff" * 8 + PNG[51:],
+}
+
+
+@pytest.mark.parametrize("what", list(BAD_IMAGES))
+def test_a_bad_image_is_no_mistake_of_the_command_line(muster, tmp_path, what):
+    (tmp_path / "in/cat").mkdir(parents=True)
+    (tmp_path / "in/cat/1.png").write_bytes(PNG)
+    assert muster("data", "pack", "in", "good", "--check", "decode").code == 0
+    if BAD_IMAGES[what] is None:
+        (tmp_path / "in/cat/2.png").symlink_to("1.png")
+    else:
+        (tmp_path / "in/cat/2.png").write_bytes(BAD_IMAGES[what])
+    done = muster("data", "pack", "in", "set", "--check", "decode")
+    assert done.code == 1 and "in/cat/2.png" in done.err, done.err
+    assert not (tmp_path / "set").exists()
+
+
+@pytest.mark.parametrize("keep", [0, 3, 12, 100])
+def test_a_cut_idx_file_is_no_mistake_of_the_command_line(muster, idx, tmp_path, keep):
+    images = idx / "train-images-idx3-ubyte"
+    images.write_bytes(images.read_bytes()[:keep])
+    done = muster("data", "pack", idx, "set")
+    assert done.code == 1 and images.name in done.err, done.err
+    images.write_bytes(struct.pack(">IIII", 0x803, ROWS, 1 << 20, 1 << 20))
+    assert muster("data", "pack", idx, "set").code == 1
+    (idx / "train-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, 0xFFFFFFFF))
+    assert muster("data", "pack", idx, "set").code == 1
+
+
+@pytest.mark.parametrize("folder", ["1.png", "train/cat/1.png test", "cat/deep" + "/x" * 40])
+def test_class_folders_that_do_not_fit_are_no_mistake_of_the_command_line(muster, tmp_path, folder):
+    first, _, other = folder.partition(" ")
+    for path in filter(None, (first if first.endswith(".png") else first + "/1.png", other and "other/1.png")):
+        (tmp_path / "in" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "in" / path).write_bytes(PNG)
+    assert muster("data", "pack", "in", "set").code == 1
+
+
+def edit_json(path: pathlib.Path, **changes):
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+BROKEN_SETS = {
+    "a manifest of junk": lambda at: (at / "_muster/manifest").write_bytes(b"junk" * 100),
+    "a manifest that is a folder": lambda at: ((at / "_muster/manifest").unlink(), (at / "_muster/manifest").mkdir()),
+    "a name that leaves the folder": lambda at: edit_json(at / "state.json", _data_files=[{"filename": "../x"}]),
+    "no list of files": lambda at: edit_json(at / "state.json", _data_files=7),
+    "no files": lambda at: edit_json(at / "state.json", _data_files=[]),
+    "an indices file": lambda at: edit_json(at / "state.json", _indices_data_files=[{"filename": "i.arrow"}]),
+    "a state.json of junk": lambda at: (at / "state.json").write_bytes(b"[[[["),
+    "a socket for a shard": lambda at: put_socket(next(at.glob("*.arrow"))),
+    "a list of no splits": lambda at: (at / "dataset_dict.json").write_text('{"splits": []}'),
+    "a split that leaves the folder": lambda at: (at / "dataset_dict.json").write_text('{"splits": ["../a"]}'),
+}
+
+
+def put_socket(path: pathlib.Path):
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(path))
+
+
+@pytest.mark.parametrize("what", list(BROKEN_SETS))
+@pytest.mark.parametrize("manifest", [True, False])
+def test_a_broken_set_is_no_mistake_of_the_command_line(muster, idx, tmp_path, monkeypatch, what, manifest):
+    monkeypatch.chdir(tmp_path)
+    assert muster("data", "pack", idx, "set").code == 0
+    if not manifest and "manifest" not in what:
+        shutil.rmtree(tmp_path / "set/_muster")
+    BROKEN_SETS[what](tmp_path / "set")
+    for words in (("verify", "set"), ("ls", "set"), ("ls", "set", "--rows", "1")):
+        done = muster("data", *words)
+        assert done.code == 1, (words, done.code, done.err)
+        assert json.loads(muster("data", *words, "--json").out)
+
+
+def test_a_damaged_manifest_leaves_the_rows_to_be_counted(muster, idx, tmp_path):
+    assert muster("data", "pack", idx, "set", "--shard-size", "20KB").code == 0
+    whole = muster("data", "verify", "set", "--json").json()["splits"][0]
+    assert whole["shards"] > 1
+    (tmp_path / "set/_muster/manifest").write_bytes(b"junk" * 100)
+    done = muster("data", "verify", "set")
+    assert done.code == 1 and "structure only, its checksums cannot be read: 1 DAMAGED" in done.out
+    report = muster("data", "verify", "set", "--json").json()["splits"][0]
+    assert (report["rows"], report["shards"]) == (ROWS, whole["shards"])
+    assert report["opened"] and not report["checksums"]
+
+
+def test_one_is_not_many(muster, tmp_path):
+    (tmp_path / "in/cat").mkdir(parents=True)
+    (tmp_path / "in/cat/1.png").write_bytes(PNG)
+    (tmp_path / "in/cat/2.png").write_bytes(b"")
+    packed = muster("data", "pack", "in", "set", "--on-error", "skip").out
+    assert "1 image " in packed and "packed 1 image into" in packed and "left out 1 bad image\n" in packed
+    assert "1 row  1 shard  1 batch  " in muster("data", "verify", "set").out
+    listed = muster("data", "ls", "set").out
+    assert "1 row " in listed and "1 shard " in listed and "1 class: cat" in listed
 
 
 def test_an_existing_output_is_refused_and_replaced_on_request(muster, idx, tmp_path):

@@ -179,13 +179,13 @@ Result<const fb::RecordBatch*> AsBatch(const MessageHead& head, std::uint64_t of
   const fb::RecordBatch* batch = head.message->header_as_RecordBatch();
   if (batch == nullptr) {
     if (head.message->header_type() == fb::MessageHeader::DictionaryBatch) {
-      return Error(Code::kInvalid, fmt::format("dictionary batch at byte {}", offset),
+      return Error(Code::kPrecondition, fmt::format("dictionary batch at byte {}", offset),
                    "Muster reads no dictionary encoding");
     }
     return Damaged(offset, "expected a record batch");
   }
   if (batch->compression() != nullptr) {
-    return Error(Code::kInvalid, fmt::format("compressed record batch at byte {}", offset),
+    return Error(Code::kPrecondition, fmt::format("compressed record batch at byte {}", offset),
                  "write the set without IPC compression, as HF's save_to_disk does");
   }
   if (batch->length() < 0) return Damaged(offset, fmt::format("{} rows", batch->length()));

@@ -2,9 +2,9 @@
 // Reads Arrow IPC stream bytes that nobody vouches for. Nothing is returned before it is checked:
 // flatbuffers verified with depth and table limits, metadata and body inside the file, buffers
 // inside the body, counts in agreement, offsets in order and inside their data. Refused by name:
-// big- endian, metadata other than V5, files from before Arrow 0.15 (no continuation mark),
-// compression, dictionaries, and types outside type.h. Errors are DataLoss for damage, Invalid for
-// what we do not read. Pure functions; `file` must start on 8 bytes.
+// big-endian, metadata other than V5, files from before Arrow 0.15 (no continuation mark),
+// compression, dictionaries, and types outside type.h. Errors are DataLoss for damage, Precondition
+// for what we do not read. Pure functions; `file` must start on 8 bytes.
 
 #include <cstdint>
 #include <optional>
@@ -34,7 +34,6 @@ class StreamWalker {
   const Schema& schema() const { return schema_; }
   /// The next batch; nullopt at the end-of-stream mark. A file that ends without the mark was cut.
   Result<std::optional<BatchFrame>> Next();
-  std::uint64_t offset() const { return offset_; }
 
  private:
   ByteSpan file_;

@@ -9,7 +9,7 @@ constexpr int kMaxNesting = 32;
 constexpr std::size_t kMaxFields = 10'000;
 
 Error Refused(std::string_view field, std::string_view what) {
-  return Error(Code::kInvalid, fmt::format("column '{}': {}", field, what),
+  return Error(Code::kPrecondition, fmt::format("column '{}': {}", field, what),
                "Muster reads integers, floats, booleans, binary, text, structs and lists");
 }
 
@@ -124,7 +124,7 @@ Result<Field> ReadField(const fb::Field& from, int depth, std::size_t& budget) {
   field.name = from.name() == nullptr ? "" : from.name()->str();
   field.nullable = from.nullable();
   if (depth > kMaxNesting) return Refused(field.name, "nested too deeply");
-  if (budget-- == 0) return Error(Code::kInvalid, "the schema has more than 10,000 fields");
+  if (budget-- == 0) return Error(Code::kPrecondition, "the schema has more than 10,000 fields");
   if (from.dictionary() != nullptr) return Refused(field.name, "dictionary encoding");
   MUSTER_TRY(ReadType(from, field));
   if (from.children() != nullptr) {
@@ -142,7 +142,7 @@ Result<Field> ReadField(const fb::Field& from, int depth, std::size_t& budget) {
 
 Result<Schema> ReadSchema(const fb::Schema& from) {
   if (from.endianness() != fb::Endianness::Little) {
-    return Error(Code::kInvalid, "the stream is big-endian",
+    return Error(Code::kPrecondition, "the stream is big-endian",
                  "rewrite it with pyarrow on a little-endian machine");
   }
   Schema schema;

@@ -30,11 +30,11 @@ Result<std::uint64_t> ReadPrefix(ByteSpan file, std::uint64_t offset) {
       return Damaged(offset, fmt::format("found 0x{:08x} where a message must begin", mark));
     }
     if (file.size() >= 6 && AsText(file.first(6)) == "ARROW1") {
-      return Error(Code::kInvalid, "this is an Arrow IPC file, not a stream",
+      return Error(Code::kPrecondition, "this is an Arrow IPC file, not a stream",
                    "HF datasets and Muster use the stream format; rewrite it with pyarrow.ipc");
     }
     return Error(
-        Code::kInvalid,
+        Code::kPrecondition,
         fmt::format("not an Arrow IPC stream of version 0.15 or later (begins with 0x{:08x})",
                     mark),
         "files written before Arrow 0.15 must be rewritten with a newer Arrow");
@@ -65,7 +65,7 @@ Result<std::optional<MessageHead>> ReadMessageHead(ByteSpan file, std::uint64_t 
   }
   const fb::Message* message = fb::GetMessage(metadata);
   if (message->version() != fb::MetadataVersion::V5) {
-    return Error(Code::kInvalid,
+    return Error(Code::kPrecondition,
                  fmt::format("Arrow metadata version V{} at byte {}; Muster reads V5",
                              static_cast<int>(message->version()) + 1, offset),
                  "rewrite the file with Arrow 1.0 or later");

@@ -25,11 +25,11 @@ constexpr std::array<Magic, 7> kOthers{{{"GIF8", "a GIF"},
 Error Unknown(ByteSpan file) {
   for (const Magic& other : kOthers) {
     if (AsText(file).starts_with(other.bytes)) {
-      return Error(Code::kInvalid, fmt::format("is {}, not a PNG or JPEG", other.name),
+      return Error(Code::kPrecondition, fmt::format("is {}, not a PNG or JPEG", other.name),
                    "convert it to one of them");
     }
   }
-  return Error(Code::kInvalid, "is not a PNG or JPEG");
+  return Error(Code::kPrecondition, "is not a PNG or JPEG");
 }
 
 bool IsPng(ByteSpan file) { return AsText(file).starts_with("\x89PNG\r\n\x1a\n"); }
@@ -42,8 +42,8 @@ Status CheckDimensions(const ImageHeader& header, std::uint64_t max_pixels) {
     return Error(Code::kDataLoss, fmt::format("has {} × {} pixels", header.width, header.height));
   }
   if (std::uint64_t{header.width} * header.height > max_pixels) {
-    return Error(Code::kInvalid, fmt::format("has {} × {} pixels, the limit is {}", header.width,
-                                             header.height, max_pixels));
+    return Error(Code::kPrecondition, fmt::format("has {} × {} pixels, the limit is {}",
+                                                  header.width, header.height, max_pixels));
   }
   return Ok();
 }
@@ -64,13 +64,13 @@ Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_
   MUSTER_CHECK(pixels.size() == shape.bytes() && (shape.channels == 1 || shape.channels == 3));
   const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
   if (header.height != shape.height || header.width != shape.width) {
-    return Error(Code::kInvalid,
+    return Error(Code::kPrecondition,
                  fmt::format("the image has {} × {} pixels, expected {} × {}", header.width,
                              header.height, shape.width, shape.height),
                  "all images of a batch must have one size");
   }
   if (colour == Colour::kKeep && header.channels > shape.channels) {
-    return Error(Code::kInvalid,
+    return Error(Code::kPrecondition,
                  fmt::format("the image has {} channels, the first one of the set has {}",
                              header.channels, shape.channels),
                  fmt::format("choose for all of them: --channels {} or --channels {}",

@@ -5,8 +5,8 @@
 // PNG or JPEG come as 8-bit grey or RGB: alpha is dropped, 16 bits are scaled to 8, colour becomes
 // grey by ITU-R 601 luma as Pillow computes it.
 //
-// Pure functions on bytes from outside; any thread. Errors: DataLoss for damage, Invalid for what
-// Muster does not take.
+// Pure functions on bytes from outside; any thread. Errors: DataLoss for damage, Precondition for
+// what Muster does not take.
 
 #include <cstdint>
 #include <span>
@@ -45,11 +45,12 @@ Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels = kM
 
 enum class Colour {
   kMayDrop,  ///< colour becomes grey when the shape is grey
-  kKeep,     ///< Invalid when the image has more channels than the shape
+  kKeep,     ///< Precondition when the image has more channels than the shape
 };
 
-/// Decodes into `pixels` (height × width × channels of `shape`). Invalid when the image has another
-/// height or width than `shape`; no other limit holds, as the caller made room for that many.
+/// Decodes into `pixels` (height × width × channels of `shape`). Precondition when the image has
+/// another height or width than `shape`; no other limit holds, as the caller made room for that
+/// many.
 Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels,
                    Colour colour = Colour::kMayDrop);
 

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <string>
 
+#include "data/big_endian.h"
 #include "data/decode/codecs.h"
 
 namespace muster::data {
 namespace {
 
 unsigned At(ByteSpan file, std::size_t at) { return std::to_integer<unsigned>(file[at]); }
-unsigned LoadBig16(ByteSpan file, std::size_t at) { return At(file, at) << 8 | At(file, at + 1); }
 
 bool IsFrameHeader(unsigned marker) {
   return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
@@ -37,12 +37,12 @@ Error CutShort(ByteSpan file) {
 
 Status ReadFrameHeader(ByteSpan file, std::size_t at, unsigned length, ImageHeader& header) {
   if (length < 8) return Error(Code::kDataLoss, "has a JPEG frame header of another size");
-  header.height = LoadBig16(file, at + 5);
-  header.width = LoadBig16(file, at + 7);
+  header.height = LoadBig<std::uint16_t>(file, at + 5);
+  header.width = LoadBig<std::uint16_t>(file, at + 7);
   const unsigned components = At(file, at + 9);
   header.channels = components == 1 ? 1 : 3;
   if (components == 4) {
-    return Error(Code::kInvalid, "is a CMYK JPEG", "convert it to RGB");
+    return Error(Code::kPrecondition, "is a CMYK JPEG", "convert it to RGB");
   }
   return Ok();
 }
@@ -111,7 +111,7 @@ Result<ImageHeader> ReadJpegHeader(ByteSpan file, std::uint64_t max_pixels) {
       at += marker == 0xff ? 1 : 2;
       continue;
     }
-    const unsigned length = LoadBig16(file, at + 2);
+    const unsigned length = LoadBig<std::uint16_t>(file, at + 2);
     if (length < 2 || length > file.size() - at - 2) return CutShort(file);
     if (IsFrameHeader(marker)) {
       MUSTER_TRY(ReadFrameHeader(file, at, length, header));

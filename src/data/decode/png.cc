@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "data/big_endian.h"
 #include "data/decode/codecs.h"
 
 namespace muster::data {
@@ -14,13 +15,6 @@ namespace {
 
 constexpr std::size_t kSignature = 8;
 constexpr std::size_t kChunkFrame = 12;  // length, type, CRC
-
-std::uint32_t LoadBig(ByteSpan file, std::size_t at) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i)
-    value = value << 8 | std::to_integer<std::uint32_t>(file[at + i]);
-  return value;
-}
 
 bool IsLegalDepth(unsigned depth, unsigned color) {
   switch (color) {
@@ -42,7 +36,7 @@ Status FindEnd(ByteSpan file) {
   std::size_t at = kSignature;
   bool data = false;
   while (file.size() - at >= kChunkFrame) {
-    const std::uint32_t length = LoadBig(file, at);
+    const std::uint32_t length = LoadBig<std::uint32_t>(file, at);
     const std::string_view type = AsText(file.subspan(at + 4, 4));
     if (length > file.size() - at - kChunkFrame) break;
     data = data || type == "IDAT";
@@ -82,14 +76,14 @@ Result<ImageHeader> ReadPngHeader(ByteSpan file, std::uint64_t max_pixels) {
   if (file.size() < kHeader) {
     return Error(Code::kDataLoss, fmt::format("is cut short: {} bytes of PNG", file.size()));
   }
-  if (LoadBig(file, 8) != 13 || AsText(file.subspan(12, 4)) != "IHDR") {
+  if (LoadBig<std::uint32_t>(file, 8) != 13 || AsText(file.subspan(12, 4)) != "IHDR") {
     return Error(Code::kDataLoss, "is a PNG without a header");
   }
   const auto depth = std::to_integer<unsigned>(file[24]);
   const auto color = std::to_integer<unsigned>(file[25]);
   const ImageHeader header{.format = ImageFormat::kPng,
-                           .height = LoadBig(file, 20),
-                           .width = LoadBig(file, 16),
+                           .height = LoadBig<std::uint32_t>(file, 20),
+                           .width = LoadBig<std::uint32_t>(file, 16),
                            .channels = color == 0 || color == 4 ? 1u : 3u};
   if (!IsLegalDepth(depth, color)) {
     return Error(Code::kDataLoss,

@@ -76,7 +76,7 @@ Features FromJson(const Json& features) {
 Result<Features> FeaturesOf(const Json& parent, std::string_view what) {
   const auto features = parent.find("features");
   if (features == parent.end() || !features->is_object()) {
-    return Error(Code::kInvalid, fmt::format("{} has no features", what));
+    return Error(Code::kPrecondition, fmt::format("{} has no features", what));
   }
   return FromJson(*features);
 }
@@ -118,7 +118,7 @@ Result<Features> ParseSchemaMetadata(std::string_view text) {
   const Json json = MUSTER_TRY(Parse(text, "the schema's huggingface metadata"));
   const auto info = json.find("info");
   if (info == json.end() || !info->is_object()) {
-    return Error(Code::kInvalid, "the schema's huggingface metadata has no info");
+    return Error(Code::kPrecondition, "the schema's huggingface metadata has no info");
   }
   return FeaturesOf(*info, "the schema's huggingface metadata");
 }
@@ -131,18 +131,18 @@ Result<State> ParseState(std::string_view text) {
   const Json json = MUSTER_TRY(Parse(text, "state.json"));
   const auto files = json.find("_data_files");
   if (files == json.end() || !files->is_array()) {
-    return Error(Code::kInvalid, "state.json lists no _data_files");
+    return Error(Code::kDataLoss, "state.json lists no _data_files");
   }
   const auto indices = json.find("_indices_data_files");
   if (indices != json.end() && indices->is_array() && !indices->empty()) {
-    return Error(Code::kInvalid, "the set is a selection of rows through an indices file",
+    return Error(Code::kPrecondition, "the set is a selection of rows through an indices file",
                  "call flatten_indices() on it and save it again");
   }
   State state{.split = TextAt(json, "_split")};
   for (const Json& file : *files) {
     const std::string name = file.is_object() ? TextAt(file, "filename") : std::string();
     if (!IsPlainName(name)) {
-      return Error(Code::kInvalid, fmt::format("state.json names the file '{}'", name));
+      return Error(Code::kDataLoss, fmt::format("state.json names the file '{}'", name));
     }
     state.files.push_back(name);
   }
@@ -156,10 +156,10 @@ Result<State> ParseState(std::string_view text) {
 Result<std::vector<std::string>> ParseDatasetDict(std::string_view text) {
   const Json json = MUSTER_TRY(Parse(text, "dataset_dict.json"));
   std::vector<std::string> splits = TextsAt(json, "splits");
-  if (splits.empty()) return Error(Code::kInvalid, "dataset_dict.json lists no splits");
+  if (splits.empty()) return Error(Code::kDataLoss, "dataset_dict.json lists no splits");
   for (const std::string& split : splits) {
     if (!IsPlainName(split)) {
-      return Error(Code::kInvalid, fmt::format("dataset_dict.json names the split '{}'", split));
+      return Error(Code::kDataLoss, fmt::format("dataset_dict.json names the split '{}'", split));
     }
   }
   if (const auto twice = Twice(splits)) {

@@ -2,7 +2,8 @@
 // The JSON of an HF `save_to_disk` folder, as text in and out: features in the Arrow schema's
 // metadata, dataset_info.json, state.json, dataset_dict.json. What we write is what datasets 2.14
 // to 5.x read (their oldest spelling); what we read is any of theirs. Pure; texts from outside are
-// Invalid or DataLoss when malformed, never an exception.
+// DataLoss when malformed and Precondition when they are of a kind that we do not read, never an
+// exception.
 
 #include <string>
 #include <string_view>

@@ -32,7 +32,7 @@ Result<ImageColumns> ImageColumns::Find(const arrow::Schema& schema, const Featu
     if (IsImage(schema.fields[i])) columns.image = static_cast<int>(i);
   }
   if (columns.image < 0 || !IsImage(schema.fields[static_cast<std::size_t>(columns.image)])) {
-    return Error(Code::kInvalid, "the set has no column of encoded images",
+    return Error(Code::kPrecondition, "the set has no column of encoded images",
                  "'muster data ls' shows its columns; images are struct<bytes, path>");
   }
   const Field& image = schema.fields[static_cast<std::size_t>(columns.image)];

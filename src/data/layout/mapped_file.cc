@@ -10,18 +10,26 @@
 #include "base/fd.h"
 
 namespace muster::data {
+namespace {
+
+/// Nobody typed the name of a set's file: what cannot be one, such as a socket, is damage.
+Error Failed(const std::string& what, int why) {
+  return OfContent(Status(ErrnoError(what, why)), Code::kDataLoss).error();
+}
+
+}  // namespace
 
 Result<MappedFile> MappedFile::Open(const std::string& path) {
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) return ErrnoError("open " + path, errno);
+  if (!fd.valid()) return Failed("open " + path, errno);
   struct stat info{};
-  if (::fstat(fd.get(), &info) < 0) return ErrnoError("stat " + path, errno);
-  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, path + " is not a regular file");
+  if (::fstat(fd.get(), &info) < 0) return Failed("stat " + path, errno);
+  if (!S_ISREG(info.st_mode)) return Error(Code::kDataLoss, path + " is not a regular file");
   MappedFile file;
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == 0) return file;
   void* at = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
-  if (at == MAP_FAILED) return ErrnoError("map " + path, errno);
+  if (at == MAP_FAILED) return Failed("map " + path, errno);
   file.bytes_ = {static_cast<const std::byte*>(at), size};
   return file;
 }

@@ -11,7 +11,7 @@ namespace muster::data {
 
 class MappedFile {
  public:
-  /// NotFound, Denied, or Invalid when it is no regular file.
+  /// NotFound, Denied, or DataLoss when it is no regular file.
   static Result<MappedFile> Open(const std::string& path);
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept;

@@ -8,26 +8,14 @@
 
 #include "base/file_system.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "data/layout/little_endian.h"
 #include "data/layout/row_index.h"
 
 namespace muster::data {
 namespace {
 
-constexpr Bytes kMaxJson = 64_MiB;
 constexpr Bytes kMaxManifest = 2_GiB;
-
-Result<std::string> ReadText(const std::string& path) {
-  return PosixFiles().ReadAll(path, kMaxJson);
-}
-
-/// Whether a file or link has this name; who may not look does not learn that it is absent.
-Result<bool> IsThere(const std::string& path) {
-  struct stat info{};
-  if (::lstat(path.c_str(), &info) == 0) return true;
-  if (errno == ENOENT || errno == ENOTDIR) return false;
-  return ErrnoError("open " + path, errno);
-}
 
 /// A folder of ours that lost its manifest must not pass for a set that never had checksums.
 Result<bool> HasManifest(const std::string& folder) {
@@ -36,23 +24,6 @@ Result<bool> HasManifest(const std::string& folder) {
   if (!MUSTER_TRY(IsThere(ours))) return false;
   return Error(Code::kDataLoss, ours + " has no manifest, so no checksum can be checked",
                "copy or pack the set again, or delete _muster to read it without checksums");
-}
-
-/// A message that a user can act on when there is no state.json.
-Error NotASplit(const std::string& folder) {
-  const auto names = PosixFiles().List(folder);
-  if (!names) return names.error();
-  for (const std::string& name : *names) {
-    if (name.ends_with(".arrow") || name.ends_with(".part")) {
-      return Error(
-          Code::kPrecondition,
-          fmt::format("{} is an unfinished dataset: it has {} but no state.json", folder, name),
-          "pack it again; a finished set gets its state.json last");
-    }
-  }
-  return Error(Code::kInvalid,
-               fmt::format("{} is not a dataset: no state.json, no dataset_dict.json", folder),
-               "make one with: muster data pack INPUT " + folder);
 }
 
 /// Without a manifest: what identifies the rows short of reading them.
@@ -94,56 +65,61 @@ struct SplitFolder::Lazy {
 
 SplitFolder::~SplitFolder() = default;
 
-Result<std::vector<SplitPlace>> FindSplits(const std::string& path) {
-  if (!MUSTER_TRY(IsThere(path))) {
-    return Error(Code::kNotFound, fmt::format("no dataset at {}", path),
-                 "look at the name; 'muster data pack' makes one");
-  }
-  const std::string dict = path + "/dataset_dict.json";
-  std::vector<SplitPlace> places;
-  if (MUSTER_TRY(IsThere(dict))) {
-    for (const std::string& split :
-         MUSTER_TRY(Within(dict, ParseDatasetDict(MUSTER_TRY(ReadText(dict)))))) {
-      places.push_back({split, path + "/" + split});
-    }
-    return places;
-  }
-  const std::string state = path + "/state.json";
-  if (!MUSTER_TRY(IsThere(state))) return NotASplit(path);
-  const State parsed = MUSTER_TRY(Within(state, ParseState(MUSTER_TRY(ReadText(state)))));
-  places.push_back({parsed.split, path});
-  return places;
-}
-
-Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, Damage damage) {
+Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, OnDamage damage) {
   std::unique_ptr<SplitFolder> split(new SplitFolder);
   split->damage_ = damage;
   split->place_ = place;
-  const std::string state_path = place.folder + "/state.json";
-  if (!MUSTER_TRY(IsThere(state_path))) return NotASplit(place.folder);
-  const State state = MUSTER_TRY(Within(state_path, ParseState(MUSTER_TRY(ReadText(state_path)))));
-  if (state.files.empty()) {
-    return Error(Code::kInvalid, state_path + " lists no data files");
-  }
-  for (std::size_t i = 0; i < state.files.size(); ++i) {
-    split->lazy_.push_back(std::make_unique<Lazy>());
-  }
-  split->damages_.resize(state.files.size());
-  split->has_manifest_ = MUSTER_TRY(HasManifest(place.folder));
-  MUSTER_TRY(split->has_manifest_ ? split->ReadManifest(state.files)
-                                  : split->WalkShards(state.files));
-  split->id_ = split->has_manifest_ ? split->manifest_.Id() : WalkedId(split->manifest_.shards);
+  auto state = ReadState(place.folder);
+  if (damage == OnDamage::kRefuse && !state) return std::move(state).error();
+  const Status manifest = split->ReadManifest();
+  if (!manifest) MUSTER_TRY(split->Keep(manifest));
+  split->lost_manifest_ = !manifest;
+  // With neither a list of the shards nor checksums of them there is nothing to go on with.
+  if (!state && !split->has_manifest_) return std::move(state).error();
+  if (!state) MUSTER_TRY(split->Keep(Status(state.error())));
+  MUSTER_TRY(split->FindShards(state ? state->files : std::vector<std::string>()));
   MUSTER_TRY(split->ReadFeatures());
   return split;
 }
 
-Status SplitFolder::ReadManifest(const std::vector<std::string>& files) {
+Status SplitFolder::ReadManifest() {
+  if (!MUSTER_TRY(HasManifest(place_.folder))) return Ok();
   const std::string path = place_.folder + "/_muster/manifest";
-  const std::string bytes = MUSTER_TRY(PosixFiles().ReadAll(path, kMaxManifest));
+  const std::string bytes =
+      MUSTER_TRY(OfContent(PosixFiles().ReadAll(path, kMaxManifest), Code::kDataLoss));
   manifest_ = MUSTER_TRY(Within(path, DecodeManifest(AsBytes(bytes))));
+  has_manifest_ = true;
+  return Ok();
+}
+
+/// `files`: what state.json lists; empty when it cannot be read.
+Status SplitFolder::FindShards(const std::vector<std::string>& files) {
+  if (has_manifest_ && !files.empty()) MUSTER_TRY(Keep(CompareLists(files)));
+  if (!has_manifest_) {
+    for (const std::string& name : files) manifest_.shards.push_back({.name = name});
+  }
+  damages_.resize(manifest_.shards.size());
+  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
+    lazy_.push_back(std::make_unique<Lazy>());
+    if (has_manifest_) MUSTER_TRY(Settle(i, CheckSize(i)));
+  }
+  MUSTER_TRY(ReadSchema());
+  for (std::size_t i = 0; !has_manifest_ && i < files.size(); ++i) {
+    if (!damages_[i]) MUSTER_TRY(Settle(i, WalkShard(i)));
+  }
+  if (has_manifest_ || !lost_manifest_) {
+    id_ = has_manifest_ ? manifest_.Id() : WalkedId(manifest_.shards);
+  }
+  return Ok();
+}
+
+/// The manifest has a checksum of itself, so where the two differ it is the one that is right.
+Status SplitFolder::CompareLists(const std::vector<std::string>& files) const {
+  const std::string path = place_.folder + "/_muster/manifest";
   if (manifest_.shards.size() != files.size()) {
-    return Error(Code::kDataLoss, fmt::format("{}: {} shards, state.json lists {}", path,
-                                              manifest_.shards.size(), files.size()));
+    return Error(Code::kDataLoss,
+                 fmt::format("{}: {}, state.json lists {}", path,
+                             Counted(manifest_.shards.size(), "shard"), files.size()));
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (manifest_.shards[i].name != files[i]) {
@@ -151,39 +127,47 @@ Status SplitFolder::ReadManifest(const std::vector<std::string>& files) {
                                                 manifest_.shards[i].name, files[i]));
     }
   }
-  MUSTER_TRY(CheckSizes());
-  return ReadSchema();
+  return Ok();
 }
 
-/// From the first shard that has one.
+/// From the first shard that has one; where damage is kept and there is none, it stays empty.
 Status SplitFolder::ReadSchema() {
   for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
     if (damages_[i]) continue;
     const auto read = [&]() -> Status {
       const std::string path = place_.folder + "/" + manifest_.shards[i].name;
       const MappedFile file = MUSTER_TRY(MappedFile::Open(path));
-      schema_ = MUSTER_TRY(Within(NameOf(i), arrow::StreamWalker::Open(file.bytes()))).schema();
+      schema_ = MUSTER_TRY(OpenStream(i, file.bytes())).schema();
       return Ok();
     }();
+    has_schema_ = read.has_value();
     if (read) return Ok();
     MUSTER_TRY(Settle(i, read));
   }
-  return *damages_[0];
+  return Ok();
+}
+
+/// What a pack of ours wrote is in the format that we read, so there another one is damage.
+Result<arrow::StreamWalker> SplitFolder::OpenStream(std::size_t shard, ByteSpan file) const {
+  auto walker = Within(NameOf(shard), arrow::StreamWalker::Open(file));
+  if (walker || !has_manifest_) return walker;
+  return Error(Code::kDataLoss, walker.error().message(), walker.error().hint());
 }
 
 Status SplitFolder::Settle(std::size_t shard, Status status) {
-  if (status || damage_ == Damage::kRefuse) return status;
+  if (status || damage_ == OnDamage::kRefuse) return status;
   damages_[shard] = std::move(status).error();
+  return Ok();
+}
+
+Status SplitFolder::Keep(Status status) {
+  if (status || damage_ == OnDamage::kRefuse) return status;
+  findings_.push_back(std::move(status).error());
   return Ok();
 }
 
 const Error* SplitFolder::DamageOf(std::size_t shard) const {
   return damages_[shard] ? &*damages_[shard] : nullptr;
-}
-
-Status SplitFolder::CheckSizes() {
-  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) MUSTER_TRY(Settle(i, CheckSize(i)));
-  return Ok();
 }
 
 Status SplitFolder::CheckSize(std::size_t i) const {
@@ -200,15 +184,6 @@ Status SplitFolder::CheckSize(std::size_t i) const {
       "copy or pack the set again");
 }
 
-Status SplitFolder::WalkShards(const std::vector<std::string>& files) {
-  for (const std::string& name : files) manifest_.shards.push_back({.name = name});
-  MUSTER_TRY(ReadSchema());
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!damages_[i]) MUSTER_TRY(Settle(i, WalkShard(i)));
-  }
-  return Ok();
-}
-
 Status SplitFolder::WalkShard(std::size_t shard) {
   const ByteSpan file = MUSTER_TRY(Bytes(shard));
   const std::string name = manifest_.shards[shard].name;
@@ -223,23 +198,17 @@ Status SplitFolder::ReadFeatures() {
   const bool known = inside && *inside;
   if (known) features_ = **inside;
   auto info = ReadInfo();
-  if (!info && damage_ == Damage::kKeep) {
-    info_damage_ = std::move(info).error();
-    return Ok();
-  }
-  if (!info) return std::move(info).error();
+  if (!info) return Keep(Status(std::move(info).error()));
   if (!*info) return Ok();
   if (!known) {
     features_ = **std::move(info);
     return Ok();
   }
   if (**info == features_) return Ok();
-  Error differs(Code::kDataLoss,
-                place_.folder + "/dataset_info.json names other columns or classes than the shards",
-                "copy or pack the set again");
-  if (damage_ == Damage::kRefuse) return differs;
-  info_damage_ = std::move(differs);
-  return Ok();
+  return Keep(
+      Error(Code::kDataLoss,
+            place_.folder + "/dataset_info.json names other columns or classes than the shards",
+            "copy or pack the set again"));
 }
 
 /// What dataset_info.json says; nothing when it tells of no features, as of a set saved without
@@ -251,10 +220,11 @@ Result<std::optional<Features>> SplitFolder::ReadInfo() const {
   if (!MUSTER_TRY(IsThere(path))) {
     return Error(Code::kDataLoss, path + " is gone", std::string(kHint));
   }
-  const std::string text = MUSTER_TRY(ReadText(path));
+  const std::string text = MUSTER_TRY(ReadSetFile(path));
   auto parsed = ParseDatasetInfo(text);
   if (parsed) return std::optional(*std::move(parsed));
-  if (parsed.error().code() == Code::kInvalid && !has_manifest_) return std::optional<Features>();
+  if (parsed.error().code() == Code::kPrecondition && !has_manifest_ && !lost_manifest_)
+    return std::optional<Features>();
   return Error(Code::kDataLoss, path + ": " + parsed.error().message(), std::string(kHint));
 }
 
@@ -268,9 +238,9 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
     return Error(Code::kDataLoss, fmt::format("{} has {} bytes, the manifest says {}",
                                               NameOf(shard), file.bytes().size(), entry.bytes));
   }
-  const auto walker = MUSTER_TRY(Within(NameOf(shard), arrow::StreamWalker::Open(file.bytes())));
+  const auto walker = MUSTER_TRY(OpenStream(shard, file.bytes()));
   if (walker.schema().fields != schema_.fields) {
-    return Error(Code::kInvalid, NameOf(shard) + " has other columns than the first shard");
+    return Error(Code::kDataLoss, NameOf(shard) + " has other columns than the first shard");
   }
   lazy.file = std::move(file);
   return lazy.file->bytes();

@@ -14,46 +14,39 @@
 #include "base/result.h"
 #include "data/arrow/decode.h"
 #include "data/dataset_id.h"
+#include "data/layout/find_splits.h"
 #include "data/layout/hf_json.h"
 #include "data/layout/manifest.h"
 #include "data/layout/mapped_file.h"
 
 namespace muster::data {
 
-struct SplitPlace {
-  std::string name;    ///< "train"; empty when nothing says
-  std::string folder;  ///< where state.json is
-};
-
-/// The splits of a DatasetDict, or the one split that the folder is. NotFound, Precondition when
-/// unfinished, Invalid when it is something else.
-Result<std::vector<SplitPlace>> FindSplits(const std::string& path);
-
 class SplitFolder {
  public:
-  enum class Damage {
-    kRefuse,  ///< a shard that is gone, has another size or cannot be walked fails Open, as does
-              ///< a dataset_info.json that is gone, damaged or says something else than the shards
-    kKeep,    ///< DamageOf and InfoDamage name it, for who looks at all of them; one shard at least
-              ///< is whole
-  };
+  /// With kKeep a damage is no error but named by DamageOf and Findings, as long as anything is
+  /// left to look at: a damaged manifest leaves the structure of the shards that state.json lists,
+  /// a damaged state.json leaves those of the manifest.
   static Result<std::unique_ptr<SplitFolder>> Open(const SplitPlace& place,
-                                                   Damage damage = Damage::kRefuse);
+                                                   OnDamage damage = OnDamage::kRefuse);
   ~SplitFolder();
 
   const SplitPlace& place() const { return place_; }
   const DatasetId& id() const { return id_; }
   bool has_manifest() const { return has_manifest_; }
+  /// A manifest is there and cannot be used: Findings says why.
+  bool lost_manifest() const { return lost_manifest_; }
   const std::vector<ShardEntry>& shards() const { return manifest_.shards; }
   const Manifest& manifest() const { return manifest_; }
   const Features& features() const { return features_; }
   /// Of the first whole shard; every shard is held against it when it is mapped.
   const arrow::Schema& schema() const { return schema_; }
+  /// False when no shard has one, which only kKeep lets pass.
+  bool has_schema() const { return has_schema_; }
 
   /// What Open found wrong with a shard, whose batches are not to be read then; null: nothing.
   const Error* DamageOf(std::size_t shard) const;
-  /// What Open found wrong with dataset_info.json; null: nothing.
-  const Error* InfoDamage() const { return info_damage_ ? &*info_damage_ : nullptr; }
+  /// What Open found wrong with the set's other files: state.json, manifest, dataset_info.json.
+  const std::vector<Error>& Findings() const { return findings_; }
   /// The shard's bytes, mapped on first use.
   Result<ByteSpan> Bytes(std::size_t shard) const;
   /// The entries of the shard's row index; Precondition without a manifest.
@@ -64,23 +57,28 @@ class SplitFolder {
  private:
   struct Lazy;
   SplitFolder() = default;
-  Status ReadManifest(const std::vector<std::string>& files);
-  Status WalkShards(const std::vector<std::string>& files);
+  Status ReadManifest();
+  Status FindShards(const std::vector<std::string>& files);
+  Status CompareLists(const std::vector<std::string>& files) const;
   Status ReadSchema();
+  Result<arrow::StreamWalker> OpenStream(std::size_t shard, ByteSpan file) const;
   Status ReadFeatures();
   Result<std::optional<Features>> ReadInfo() const;
-  Status CheckSizes();
   Status CheckSize(std::size_t shard) const;
   Status WalkShard(std::size_t shard);
   /// Keeps the error for DamageOf, or returns it.
   Status Settle(std::size_t shard, Status status);
+  /// The same for Findings.
+  Status Keep(Status status);
 
   SplitPlace place_;
   DatasetId id_;
-  Damage damage_ = Damage::kRefuse;
+  OnDamage damage_ = OnDamage::kRefuse;
   std::vector<std::optional<Error>> damages_;  ///< by shard
-  std::optional<Error> info_damage_;
+  std::vector<Error> findings_;
   bool has_manifest_ = false;
+  bool lost_manifest_ = false;
+  bool has_schema_ = false;
   Manifest manifest_;
   Features features_;
   arrow::Schema schema_;

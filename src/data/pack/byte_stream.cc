@@ -122,7 +122,7 @@ Result<std::unique_ptr<ByteStream>> ByteStream::Open(const std::string& path) {
   if (!fd.valid()) return ErrnoError("open " + path, errno);
   struct stat info{};
   if (::fstat(fd.get(), &info) < 0) return ErrnoError("stat " + path, errno);
-  if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, path + " is not a regular file");
+  if (!S_ISREG(info.st_mode)) return Error(Code::kPrecondition, path + " is not a regular file");
   std::byte magic[2];
   const auto n = ::pread(fd.get(), magic, sizeof magic, 0);
   if (n < 0) return ErrnoError("read " + path, errno);

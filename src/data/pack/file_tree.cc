@@ -42,10 +42,11 @@ class Walker {
 
   Status Walk(Fd folder, const std::string& path, int depth) {
     if (depth > kMaxDepth) {
-      return Error(Code::kInvalid, fmt::format("{}: more than {} folders deep", path, kMaxDepth));
+      return Error(Code::kPrecondition,
+                   fmt::format("{}: more than {} folders deep", path, kMaxDepth));
     }
     if (tree_.folders.size() >= std::numeric_limits<std::uint32_t>::max()) {
-      return Error(Code::kInvalid, "too many folders");
+      return Error(Code::kPrecondition, "too many folders");
     }
     const auto number = static_cast<std::uint32_t>(tree_.folders.size());
     tree_.folders.push_back({path});

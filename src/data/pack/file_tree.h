@@ -46,7 +46,7 @@ struct FileTree {
   std::string PathOf(const File& file) const;
 };
 
-/// Invalid for more than 32 levels; NotFound without a folder. Images that are links, or whose
+/// Precondition for more than 32 levels; NotFound without a folder. Images that are links, or whose
 /// names are not UTF-8, stay in the list: reading them is their error.
 Result<FileTree> WalkImages(const std::string& root);
 

@@ -2,20 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "data/big_endian.h"
+
 namespace muster::data {
 namespace {
 
 constexpr std::uint32_t kUnsignedBytes = 0x00000800;
 constexpr std::uint64_t kMaxItem = 1u << 28;
 constexpr std::string_view kFetchAgain = "is it the right file? fetch it again";
-
-std::uint32_t LoadBig(ByteSpan bytes, std::size_t at) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    value = value << 8 | std::to_integer<std::uint32_t>(bytes[at + i]);
-  }
-  return value;
-}
 
 }  // namespace
 
@@ -31,7 +25,7 @@ Result<IdxHeader> ParseIdxHeader(ByteSpan bytes, std::uint32_t dimensions) {
     return Error(Code::kDataLoss, fmt::format("{} bytes, too short for an idx file", bytes.size()),
                  std::string(kFetchAgain));
   }
-  if (const std::uint32_t magic = LoadBig(bytes, 0); magic != wanted) {
+  if (const std::uint32_t magic = LoadBig<std::uint32_t>(bytes, 0); magic != wanted) {
     return Error(Code::kDataLoss,
                  fmt::format("idx magic is 0x{:08x}, expected 0x{:08x} ({})", magic, wanted,
                              dimensions == 3 ? "images" : "labels"),
@@ -43,12 +37,12 @@ Result<IdxHeader> ParseIdxHeader(ByteSpan bytes, std::uint32_t dimensions) {
   IdxHeader header;
   std::uint64_t item = 1;
   for (std::uint32_t i = 0; i < dimensions; ++i) {
-    header.sizes.push_back(LoadBig(bytes, 4 + 4 * std::size_t{i}));
+    header.sizes.push_back(LoadBig<std::uint32_t>(bytes, 4 + 4 * std::size_t{i}));
     if (i > 0) item *= header.sizes.back();
     if (i > 0 && (item == 0 || item > kMaxItem)) {
-      return Error(Code::kInvalid,
+      return Error(Code::kDataLoss,
                    fmt::format("the header promises images of {} × {} bytes", header.sizes[1],
-                               dimensions > 2 ? LoadBig(bytes, 12) : 1),
+                               dimensions > 2 ? LoadBig<std::uint32_t>(bytes, 12) : 1),
                    std::string(kFetchAgain));
     }
   }

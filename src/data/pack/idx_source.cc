@@ -51,7 +51,7 @@ Result<std::vector<std::uint8_t>> ReadLabels(const std::string& path) {
   const IdxHeader header = MUSTER_TRY(TakeHeader(*stream, path, 1));
   const std::uint64_t count = header.sizes[0];
   if (count > kMaxLabels) {
-    return Error(Code::kInvalid,
+    return Error(Code::kDataLoss,
                  fmt::format("{}: the header promises {} labels, at most {} are read", path, count,
                              kMaxLabels),
                  "is it the right file? fetch it again");
@@ -117,7 +117,7 @@ class IdxSource final : public RowSource {
                    "the two files do not belong together");
     }
     if (split.labels.empty()) {
-      return Error(Code::kInvalid, files.images + " has no images",
+      return Error(Code::kPrecondition, files.images + " has no images",
                    "take the file away, or fetch it again");
     }
     return std::unique_ptr<RowSource>(std::move(source));
@@ -197,7 +197,7 @@ Result<std::vector<IdxPair>> FindPairs(const std::string& path) {
     const auto same = [&](const IdxPair& other) { return other.split == pair.split; };
     if (const auto found = std::ranges::find_if(pairs, same); found != pairs.end()) {
       return Error(
-          Code::kInvalid,
+          Code::kPrecondition,
           fmt::format("{} and {} are both the {} images", found->images, pair.images, pair.split),
           "keep one of them");
     }

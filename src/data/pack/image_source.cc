@@ -39,7 +39,8 @@ class ImageReader final : public RowReader {
   Status Read(const Chunk& chunk, std::uint32_t index, RowColumns& columns) override {
     const FileTree::File& file = FileAt(chunk, index);
     if (!IsUtf8(split_.tree->NameOf(file))) {
-      return Error(Code::kInvalid, "has a name that is not UTF-8", "rename it, e.g. with convmv");
+      return Error(Code::kPrecondition, "has a name that is not UTF-8",
+                   "rename it, e.g. with convmv");
     }
     MUSTER_TRY(EnterFolder(file.folder));
     auto size = Append(file, columns);
@@ -72,16 +73,16 @@ class ImageReader final : public RowReader {
     const Fd fd(
         ::openat(folder_fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid() && errno == ELOOP) {
-      return Error(Code::kInvalid, "is a symbolic link, and links are not followed",
+      return Error(Code::kPrecondition, "is a symbolic link, and links are not followed",
                    "put the file itself there");
     }
     if (!fd.valid()) return ErrnoError("cannot be opened", errno);
     struct stat info{};
     if (::fstat(fd.get(), &info) < 0) return ErrnoError("cannot be read", errno);
-    if (!S_ISREG(info.st_mode)) return Error(Code::kInvalid, "is not a regular file");
+    if (!S_ISREG(info.st_mode)) return Error(Code::kPrecondition, "is not a regular file");
     if (info.st_size > split_.options.max_file.count) {
       return Error(
-          Code::kInvalid,
+          Code::kPrecondition,
           fmt::format("has {} bytes, the limit is {}", info.st_size, split_.options.max_file.count),
           "raise --max-file if you trust it");
     }
@@ -106,7 +107,7 @@ class ImageReader final : public RowReader {
     const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
     const std::uint64_t pixels = std::uint64_t{header.height} * header.width;
     if (pixels > split_.options.max_pixels) {
-      return Error(Code::kInvalid,
+      return Error(Code::kPrecondition,
                    fmt::format("has {} × {} pixels, the limit is {}", header.width, header.height,
                                split_.options.max_pixels),
                    "raise --max-pixels if you trust it");
@@ -217,7 +218,7 @@ Status CheckNoSplitIsAClass(const std::vector<std::string>& names, const InputOp
   const std::string why = other == names.end() ? "splits are named in lower case"
                                                : fmt::format("{}/{} is not", root, *other);
   return Error(
-      Code::kInvalid,
+      Code::kPrecondition,
       fmt::format("{}/{} is named like a split, but {}: as classes they would mix test rows into "
                   "the training rows",
                   root, *split, why),
@@ -226,7 +227,7 @@ Status CheckNoSplitIsAClass(const std::vector<std::string>& names, const InputOp
 }
 
 Error NoClassFolder(const FileTree& tree, const FileTree::File& file) {
-  return Error(Code::kInvalid,
+  return Error(Code::kPrecondition,
                fmt::format("{}/{} is in no class folder", tree.root, tree.PathOf(file)),
                "put each class in a folder of its own: INPUT/cat/1.png or INPUT/train/cat/1.png");
 }
@@ -295,14 +296,14 @@ void AddNote(const FileTree::Left& left, std::string_view one, std::string_view 
 /// Every image below a folder that was not entered would be missing without a word.
 Status CheckFolders(const FileTree& tree) {
   if (tree.links.count > 0) {
-    return Error(Code::kInvalid,
+    return Error(Code::kPrecondition,
                  fmt::format("{}/{} is a link to a folder, and links are not followed", tree.root,
                              tree.links.first),
                  "put the folder itself there, or leave it out with --on-error skip");
   }
   if (tree.unnamed.count > 0) {
     return Error(
-        Code::kInvalid,
+        Code::kPrecondition,
         fmt::format("the folder {}/{} has a name that is not UTF-8", tree.root, tree.unnamed.first),
         "rename it, e.g. with convmv, or leave it out with --on-error skip");
   }

@@ -5,11 +5,18 @@
 
 #include <cerrno>
 
+#include "data/layout/find_splits.h"
+
 namespace muster::data {
 
 Result<PackInput> OpenInput(const std::string& path, const InputOptions& options) {
   struct stat info{};
-  if (::stat(path.c_str(), &info) < 0) return ErrnoError("open " + path, errno);
+  if (::stat(path.c_str(), &info) < 0) {
+    const int why = errno;
+    if (why != ENOENT && why != ENOTDIR) return ErrnoError("open " + path, why);
+    return NothingAt("input", path,
+                     "give the folder that holds the idx files or the class folders");
+  }
   if (!S_ISDIR(info.st_mode)) {
     return Error(Code::kInvalid, path + " is not a folder",
                  "give the folder that holds the idx files or the class folders");

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "base/durable.h"
 #include "base/thread.h"
 #include "data/layout/hf_json.h"
 #include "data/pack/output_folder.h"
@@ -47,9 +46,10 @@ class Worker {
       std::string name = reader_->NameOf(chunk, index);
       if (on_error_ == OnError::kStop) {
         const std::string& hint = read.error().hint();
-        batches_.Fail(chunk.number, Error(read.error().code(), name + " " + read.error().message(),
-                                          (hint.empty() ? "repair or remove it" : hint) +
-                                              ", or leave it out with --on-error skip"));
+        batches_.Fail(chunk.number,
+                      Error(OfContent(read).error().code(), name + " " + read.error().message(),
+                            (hint.empty() ? "repair or remove it" : hint) +
+                                ", or leave it out with --on-error skip"));
         return false;
       }
       batch.skipped.push_back({std::move(name), read.error().message()});
@@ -159,12 +159,8 @@ class PackRun {
   }
 
   Status WriteDict(const std::string& folder, const std::vector<std::string>& names) {
-    const std::string text = DatasetDictJson(names);
-    const std::string path = folder + "/dataset_dict.json";
-    if (options_.durable) return WriteDurably(files_, path, AsBytes(text));
-    const auto file = MUSTER_TRY(files_.Create(path, {}));
-    MUSTER_TRY(file->Write(AsBytes(text)));
-    return file->Close();
+    return PutFile(files_, folder + "/dataset_dict.json", AsBytes(DatasetDictJson(names)),
+                   options_.durable);
   }
 
   FileSystem& files_;

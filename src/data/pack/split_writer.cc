@@ -7,6 +7,13 @@
 
 namespace muster::data {
 
+Status PutFile(FileSystem& files, const std::string& path, ByteSpan content, bool durable) {
+  if (durable) return WriteDurably(files, path, content);
+  const auto file = MUSTER_TRY(files.Create(path, {}));
+  MUSTER_TRY(file->Write(content));
+  return file->Close();
+}
+
 SplitWriter::SplitWriter(FileSystem& files, std::string folder, Options options)
     : files_(files),
       folder_(std::move(folder)),
@@ -56,11 +63,7 @@ Status SplitWriter::NameShards() {
 }
 
 Status SplitWriter::PutFile(const std::string& name, ByteSpan content) {
-  const std::string path = folder_ + "/" + name;
-  if (options_.durable) return WriteDurably(files_, path, content);
-  const auto file = MUSTER_TRY(files_.Create(path, {}));
-  MUSTER_TRY(file->Write(content));
-  return file->Close();
+  return data::PutFile(files_, folder_ + "/" + name, content, options_.durable);
 }
 
 Status SplitWriter::WriteJson(const Manifest& manifest) {
@@ -74,7 +77,8 @@ Status SplitWriter::WriteJson(const Manifest& manifest) {
 Result<PackedSplit> SplitWriter::Finish() {
   if (shard_) MUSTER_TRY(FinishShard());
   if (manifest_.shards.empty()) {
-    return Error(Code::kInvalid, fmt::format("split {}: no image is left to pack", options_.split));
+    return Error(Code::kPrecondition,
+                 fmt::format("split {}: no image is left to pack", options_.split));
   }
   MUSTER_TRY(NameShards());
   MUSTER_TRY(PutFile("_muster/manifest", EncodeManifest(manifest_)));

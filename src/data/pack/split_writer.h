@@ -13,6 +13,9 @@
 
 namespace muster::data {
 
+/// A whole small file; `durable`: and synced.
+Status PutFile(FileSystem& files, const std::string& path, ByteSpan content, bool durable);
+
 class SplitWriter {
  public:
   struct Options {
@@ -25,7 +28,7 @@ class SplitWriter {
   SplitWriter(FileSystem& files, std::string folder, Options options);
 
   Status Append(const RowColumns::Body& body);
-  /// Invalid when the split has no rows.
+  /// Precondition when the split has no rows.
   Result<PackedSplit> Finish();
 
  private:

@@ -58,7 +58,7 @@ std::shared_ptr<const Order> BatchFiller::OrderOf(std::uint64_t step) const {
 }
 
 Error BatchFiller::BadLabel(std::int64_t label) const {
-  return Error(Code::kInvalid,
+  return Error(Code::kPrecondition,
                fmt::format("the label is {}, expected 0 to {}", label, options_.classes - 1),
                label < 0 ? "rows without a label can neither be learned nor scored; leave them out"
                          : "the set names fewer classes than its labels use");

@@ -82,7 +82,7 @@ class ThreadedLoader final : public Loader {
     if (state.samples % state.batch != 0 || steps >= steps_per_epoch() ||
         __builtin_mul_overflow(state.epoch, steps_per_epoch(), &target) ||
         __builtin_add_overflow(target, steps, &target)) {
-      return Error(Code::kInvalid,
+      return Error(Code::kPrecondition,
                    fmt::format("the saved position epoch {}, sample {} is not one of "
                                "this loader's",
                                state.epoch, state.samples));

@@ -166,7 +166,7 @@ TEST_F(LoaderTest, ALabelBeyondTheClassesIsTheErrorOfItsRow) {
   const LoaderOptions options{.global_batch = 16, .order = OrderMode::kSequential, .classes = 9};
   const auto batch = MakeLoader(set_, options)->Next();  // labels are the row modulo 10
   ASSERT_FALSE(batch);
-  EXPECT_EQ(batch.error().code(), Code::kInvalid);
+  EXPECT_EQ(batch.error().code(), Code::kPrecondition);
   EXPECT_NE(batch.error().message().find("row 9: the label is 9, expected 0 to 8"),
             std::string::npos)
       << batch.error().message();
@@ -218,7 +218,7 @@ TEST(Loader, AColourImageBehindAGreyOneIsAnErrorUnlessColourMayGo) {
   LoaderOptions options{.global_batch = 4, .virtual_shards = 0, .order = OrderMode::kSequential};
   const auto batch = MakeLoader(set, options)->Next();
   ASSERT_FALSE(batch);
-  EXPECT_EQ(batch.error().code(), Code::kInvalid);
+  EXPECT_EQ(batch.error().code(), Code::kPrecondition);
   EXPECT_NE(batch.error().ToString().find("mixed, row 2: the image has 3 channels"),
             std::string::npos);
   EXPECT_NE(batch.error().hint().find("--channels 3"), std::string::npos);

@@ -11,14 +11,6 @@
 #include "base/file_system.h"
 
 namespace muster::data {
-namespace {
-
-void PutBig(std::string& out, std::uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
-}
-
-}  // namespace
-
 TempFolder::TempFolder() {
   std::string pattern = testing::TempDir() + "/muster_data_XXXXXX";
   MUSTER_CHECK(::mkdtemp(pattern.data()) != nullptr);
@@ -49,6 +41,10 @@ void FlipBit(const std::string& path, std::size_t at) {
 
 std::uint8_t SamplePixel(std::uint64_t index, std::size_t at) {
   return static_cast<std::uint8_t>(index * 7 + at * 3);
+}
+
+void PutBig(std::string& out, std::uint32_t value) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift & 0xff);
 }
 
 std::string IdxImages(std::uint32_t count, std::uint32_t height, std::uint32_t width) {

@@ -33,6 +33,9 @@ void WriteFile(const std::string& path, std::string_view content);
 /// Flips one bit of a file.
 void FlipBit(const std::string& path, std::size_t at);
 
+/// Big-endian, as in PNG and idx.
+void PutBig(std::string& out, std::uint32_t value);
+
 std::string IdxImages(std::uint32_t count, std::uint32_t height = 4, std::uint32_t width = 6);
 std::string IdxLabels(std::uint32_t count);
 /// Pixel (y, x) of the idx image `index`.

@@ -289,7 +289,7 @@ void AddFinding(VerifyReport& report, const std::string& file, const Error& erro
 /// Class names are of whole numbers in a column that is there.
 Status CheckLabelColumn(const SplitFolder& split) {
   const Features& features = split.features();
-  if (features.label.empty() || features.label_names.empty()) return Ok();
+  if (!split.has_schema() || features.label.empty() || features.label_names.empty()) return Ok();
   const int column = split.schema().IndexOf(features.label);
   if (column < 0) {
     return Error(Code::kDataLoss, fmt::format("there is no label column '{}'", features.label));
@@ -303,7 +303,7 @@ Status CheckLabelColumn(const SplitFolder& split) {
 
 Opened Open(const SplitPlace& place) {
   Opened opened{.split = nullptr, .report = {.split = place.name}, .shards = {}};
-  auto split = SplitFolder::Open(place, SplitFolder::Damage::kKeep);
+  auto split = SplitFolder::Open(place, OnDamage::kKeep);
   if (!split) {
     AddFinding(opened.report, place.folder, split.error());
     return opened;
@@ -312,9 +312,10 @@ Opened Open(const SplitPlace& place) {
   opened.report.opened = true;
   opened.report.id = opened.split->id();
   opened.report.has_checksums = opened.split->has_manifest();
+  opened.report.lost_checksums = opened.split->lost_manifest();
   opened.shards.resize(opened.split->shards().size());
-  if (const Error* damage = opened.split->InfoDamage()) {
-    AddFinding(opened.report, place.folder, *damage);
+  for (const Error& finding : opened.split->Findings()) {
+    AddFinding(opened.report, place.folder, finding);
   }
   if (const Status labels = CheckLabelColumn(*opened.split); !labels) {
     AddFinding(opened.report, place.folder, labels.error());

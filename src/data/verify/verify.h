@@ -32,6 +32,7 @@ struct VerifyReport {
   DatasetId id;
   bool opened = false;  ///< false: the split could not even be opened, and only that was found
   bool has_checksums = false;
+  bool lost_checksums = false;  ///< a manifest is there and cannot be used
   std::uint64_t shards = 0;
   std::uint64_t batches = 0;
   std::uint64_t rows = 0;

@@ -11,7 +11,9 @@
 namespace muster::data {
 namespace {
 
-VerifyReport VerifyAt(const std::string& set) { return VerifySplit(FindSplits(set)->front()); }
+VerifyReport VerifyAt(const std::string& set) {
+  return VerifySplit(FindSplits(set, OnDamage::kKeep)->front());
+}
 
 class Damaged : public testing::Test {
  protected:
@@ -147,6 +149,76 @@ TEST_F(Damaged, AFolderOfOursWithoutItsManifestIsNoSetWithoutChecksums) {
   EXPECT_EQ(VerifyAt(set_).damages, 1u);
 }
 
+TEST_F(Damaged, BehindADamagedManifestTheShardsAreCountedAndTheirStructureChecked) {
+  FlipBit(set_ + "/_muster/manifest", 200);
+  VerifyReport report = VerifyAt(set_);
+  ASSERT_EQ(report.damages, 1u);
+  EXPECT_NE(report.first[0].what.find("the manifest is damaged"), std::string::npos);
+  EXPECT_TRUE(report.opened);
+  EXPECT_TRUE(report.lost_checksums);
+  EXPECT_FALSE(report.has_checksums);
+  EXPECT_EQ(report.shards, shards_.size());
+  EXPECT_EQ(report.rows, 450u);
+  const std::string content = ReadFile(shards_[1]);
+  WriteFile(shards_[1], content.substr(0, content.size() - 100));
+  report = VerifyAt(set_);
+  ASSERT_EQ(report.damages, 2u);
+  EXPECT_NE(report.first[1].what.find("does not fit"), std::string::npos) << report.first[1].what;
+  EXPECT_EQ(report.shards, shards_.size());
+}
+
+TEST_F(Damaged, WhereStateJsonIsDamagedTheManifestSaysWhichShardsThereAre) {
+  const std::string state = set_ + "/state.json";
+  const std::string good = ReadFile(state);
+  const std::string name = std::filesystem::path(shards_[0]).filename().string();
+  for (const std::string& bad :
+       {std::string("junk"), std::string("{}"), StateJson({}, "f", "train"),
+        StateJson({name}, "f", "train"), StateJson({"../" + name}, "f", "train")}) {
+    WriteFile(state, bad);
+    EXPECT_EQ(Dataset::Open(set_).error().code(), Code::kDataLoss) << bad;
+    const VerifyReport report = VerifyAt(set_);
+    EXPECT_EQ(report.damages, 1u) << bad;
+    EXPECT_EQ(report.rows, 450u) << bad;
+    EXPECT_TRUE(report.has_checksums) << bad;
+  }
+  std::filesystem::remove(state);
+  EXPECT_EQ(VerifyAt(set_).rows, 450u);
+  std::filesystem::create_directory(state);
+  EXPECT_EQ(Dataset::Open(set_).error().code(), Code::kDataLoss);
+  EXPECT_EQ(VerifyAt(set_).damages, 1u);
+}
+
+TEST_F(Damaged, OtherNamesInStateJsonAreADamageAndNoShardIsMissed) {
+  std::string state = ReadFile(set_ + "/state.json");
+  state.replace(state.find("data-00000"), 10, "data-00009");
+  WriteFile(set_ + "/state.json", state);
+  EXPECT_NE(Dataset::Open(set_).error().message().find("shard 0 is data-00000-of"),
+            std::string::npos);
+  const VerifyReport report = VerifyAt(set_);
+  EXPECT_EQ(report.damages, 1u);
+  EXPECT_EQ(report.rows, 450u);
+}
+
+TEST_F(Damaged, EveryShardIsNamedWhenNoneIsWhole) {
+  for (const std::string& shard : shards_) FlipBit(shard, 0);
+  const VerifyReport report = VerifyAt(set_);
+  EXPECT_TRUE(report.opened);
+  EXPECT_EQ(report.shards, shards_.size());
+  ASSERT_EQ(report.damages, shards_.size());
+  EXPECT_EQ(report.first[0].file, "train/" + std::filesystem::path(shards_[0]).filename().string());
+  EXPECT_EQ(Dataset::Open(set_).error().code(), Code::kDataLoss);
+}
+
+TEST_F(Damaged, AShardInWhosePlaceAFolderStandsIsDamage) {
+  std::filesystem::remove(shards_[1]);
+  std::filesystem::create_directory(shards_[1]);
+  EXPECT_EQ(VerifyAt(set_).damages, 1u);
+  std::filesystem::remove_all(set_ + "/_muster");
+  const VerifyReport report = VerifyAt(set_);
+  EXPECT_EQ(report.damages, 1u);
+  EXPECT_EQ(Dataset::Open(set_).error().code(), Code::kDataLoss);
+}
+
 TEST_F(Damaged, ALaterManifestIsNotDamage) {
   const std::string manifest = set_ + "/_muster/manifest";
   std::string content = ReadFile(manifest);
@@ -209,13 +281,29 @@ TEST_F(Damaged, ALabelThatTheSetsOwnClassesDoNotReachIsNamed) {
   EXPECT_EQ(report.first[0].what, "the label is 1, the set names the classes 0 to 0");
 }
 
+TEST_F(Damaged, WhoNamesAFolderAboveOrNoSetAtAllIsToldWhatIsThere) {
+  const Error above = FindSplits(folder_.path()).error();
+  EXPECT_EQ(above.code(), Code::kNotFound);
+  EXPECT_EQ(above.hint(), "did you mean " + set_ + "?");
+  const Error images = FindSplits(folder_ / "idx").error();
+  EXPECT_EQ(images.hint(),
+            "if it holds images, pack them: muster data pack " + (folder_ / "idx") + " OUT");
+  const Error file = FindSplits(shards_[0]).error();
+  EXPECT_EQ(file.code(), Code::kNotFound);
+  EXPECT_NE(file.message().find("is a file; a dataset is a folder"), std::string::npos);
+  const Error deep = FindSplits(folder_ / "a/b/c").error();
+  const std::string there = AbsolutePath(folder_.path());
+  EXPECT_EQ(deep.message(), "no dataset at " + (folder_ / "a/b/c") + ": there is nothing at " +
+                                there + "/a/b/c, of that only " + there + " exists");
+}
+
 TEST_F(Damaged, AnUnfinishedSetSaysSo) {
   std::filesystem::remove(set_ + "/state.json");
   const auto opened = Dataset::Open(set_);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::kPrecondition);
   EXPECT_EQ(Dataset::Open(folder_ / "nowhere").error().code(), Code::kNotFound);
-  EXPECT_EQ(Dataset::Open(folder_ / "idx").error().code(), Code::kInvalid);
+  EXPECT_EQ(Dataset::Open(folder_ / "idx").error().code(), Code::kNotFound);
 }
 
 TEST_F(Damaged, WithoutAManifestTheBatchesAreWalked) {

@@ -1,0 +1,148 @@
+#include "data/layout/find_splits.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "base/file_system.h"
+
+namespace muster::data {
+namespace {
+
+constexpr Bytes kMaxJson = 64_MiB;
+constexpr std::string_view kDict = "/dataset_dict.json";
+constexpr std::string_view kState = "/state.json";
+constexpr std::size_t kMostLookedInto = 100;
+
+/// The first folder in it that is a dataset, for who named the one above.
+std::string DatasetIn(const std::string& folder, const std::vector<std::string>& names) {
+  for (std::size_t i = 0; i < std::min(names.size(), kMostLookedInto); ++i) {
+    const std::string below = folder + "/" + names[i];
+    for (const std::string_view mark : {kDict, kState}) {
+      if (PosixFiles().Exists(below + std::string(mark))) return below;
+    }
+  }
+  return {};
+}
+
+/// A message that a user can act on when there is no state.json.
+Error NotASplit(const std::string& folder) {
+  struct stat info{};
+  if (::stat(folder.c_str(), &info) == 0 && !S_ISDIR(info.st_mode)) {
+    return Error(Code::kNotFound, fmt::format("{} is a file; a dataset is a folder", folder),
+                 "name the folder that muster data pack made");
+  }
+  const auto names = PosixFiles().List(folder);
+  if (!names) return names.error();
+  for (const std::string& name : *names) {
+    if (name.ends_with(".arrow") || name.ends_with(".part")) {
+      return Error(
+          Code::kPrecondition,
+          fmt::format("{} is an unfinished dataset: it has {} but no state.json", folder, name),
+          "pack it again; a finished set gets its state.json last");
+    }
+  }
+  const std::string inside = DatasetIn(folder, *names);
+  return Error(Code::kNotFound,
+               fmt::format("{} is not a dataset: {} has no state.json and no dataset_dict.json",
+                           folder, AbsolutePath(folder)),
+               inside.empty()
+                   ? fmt::format("if it holds images, pack them: muster data pack {} OUT", folder)
+                   : "did you mean " + inside + "?");
+}
+
+/// Whether something is left to look at where state.json cannot be read.
+Result<bool> IsSplitOfSorts(const std::string& folder) {
+  return MUSTER_TRY(IsThere(folder + std::string(kState))) ||
+         MUSTER_TRY(IsThere(folder + "/_muster/manifest"));
+}
+
+/// The longest part of an absolute path that exists.
+std::filesystem::path Existing(std::filesystem::path path) {
+  std::error_code ignored;
+  while (path.has_relative_path() && !std::filesystem::exists(path, ignored)) {
+    path = path.parent_path();
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string AbsolutePath(const std::string& path) {
+  std::error_code failed;
+  const auto absolute = std::filesystem::absolute(path, failed);
+  return failed ? path : absolute.lexically_normal().string();
+}
+
+Error NothingAt(std::string_view what, const std::string& path, std::string_view hint) {
+  const std::string absolute = AbsolutePath(path);
+  const std::string there = Existing(absolute).string();
+  const bool parent = std::filesystem::path(absolute).parent_path() == there;
+  return Error(Code::kNotFound,
+               fmt::format("no {} at {}: there is nothing at {}{}", what, path, absolute,
+                           parent ? "" : fmt::format(", of that only {} exists", there)),
+               std::string(hint));
+}
+
+Result<bool> IsThere(const std::string& path) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) == 0) return true;
+  if (errno == ENOENT || errno == ENOTDIR) return false;
+  return ErrnoError("open " + path, errno);
+}
+
+Result<std::string> ReadSetFile(const std::string& path) {
+  return OfContent(PosixFiles().ReadAll(path, kMaxJson), Code::kDataLoss);
+}
+
+Result<State> ReadState(const std::string& folder) {
+  const std::string path = folder + std::string(kState);
+  if (!MUSTER_TRY(IsThere(path))) return NotASplit(folder);
+  State state = MUSTER_TRY(Within(path, ParseState(MUSTER_TRY(ReadSetFile(path)))));
+  if (state.files.empty()) return Error(Code::kDataLoss, path + " lists no data files");
+  return state;
+}
+
+Result<std::vector<SplitPlace>> FindSplits(const std::string& path, OnDamage damage) {
+  if (!MUSTER_TRY(IsThere(path))) {
+    return NothingAt("dataset", path, "look at the name; 'muster data pack INPUT OUT' makes one");
+  }
+  const std::string dict = path + std::string(kDict);
+  std::vector<SplitPlace> places;
+  if (MUSTER_TRY(IsThere(dict))) {
+    auto splits = Within(dict, ParseDatasetDict(MUSTER_TRY(ReadSetFile(dict))));
+    if (!splits) {
+      return std::move(splits.error())
+          .Hint(
+              "copy or pack the set again; a split's own folder is a "
+              "dataset too");
+    }
+    for (const std::string& split : *splits) places.push_back({split, path + "/" + split});
+    return places;
+  }
+  const auto state = ReadState(path);
+  const bool go_on = damage == OnDamage::kKeep && MUSTER_TRY(IsSplitOfSorts(path));
+  if (!state && !go_on) return state.error();
+  places.push_back({state ? state->split : "", path});
+  return places;
+}
+
+Result<std::vector<SplitPlace>> SplitsNamed(const std::string& path, const std::string& wanted,
+                                            std::vector<SplitPlace> places) {
+  std::vector<std::string> known;
+  for (const SplitPlace& place : places) {
+    known.push_back(place.name.empty() ? "one without a name" : place.name);
+  }
+  if (!wanted.empty()) {
+    std::erase_if(places, [&](const SplitPlace& place) { return place.name != wanted; });
+  }
+  if (!places.empty()) return places;
+  return Error(Code::kNotFound, fmt::format("{} has no split '{}'", path, wanted),
+               fmt::format("it has: {}", fmt::join(known, ", ")));
+}
+
+}  // namespace muster::data

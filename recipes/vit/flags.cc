@@ -1,15 +1,13 @@
 #include "vit/flags.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
-#include "data/decode/image.h"
-#include "data/layout/split_folder.h"
 #include "vit/ranges.h"
+#include "vit/splits.h"
 
 namespace muster::recipes {
 namespace {
@@ -90,79 +88,6 @@ void AddModelFlags(CLI::App& app, VitOptions& model) {
   app.add_flag("--flip,!--no-flip", model.augmentation.flip, "mirror half of the images");
 }
 
-// A folder of one split without a name is for training, and for nothing else: scored on, it would
-// be the rows that were learned.
-Status OpenTrain(const std::string& path, const std::vector<data::SplitPlace>& places,
-                 train::Splits& splits) {
-  const bool unnamed = places.size() == 1 && places[0].name.empty();
-  splits.train = MUSTER_TRY(data::Dataset::Open(path, {.split = unnamed ? "" : "train"}));
-  return Ok();
-}
-
-Status OpenTest(const std::string& path, const std::vector<data::SplitPlace>& places,
-                const std::string& wanted, train::Splits& splits) {
-  const auto open = [&](const std::string& name) -> Status {
-    splits.test = MUSTER_TRY(data::Dataset::Open(path, {.split = name}));
-    splits.test_name = name;
-    return Ok();
-  };
-  if (!wanted.empty()) return Within("--eval-split", open(wanted));
-  for (const char* name : {"test", "validation"}) {
-    const auto has = [&](const data::SplitPlace& place) { return place.name == name; };
-    if (std::ranges::any_of(places, has)) return open(name);
-  }
-  return Ok();
-}
-
-Result<train::Splits> OpenSplits(const std::string& path, const std::string& eval_split) {
-  const std::vector<data::SplitPlace> places = MUSTER_TRY(data::FindSplits(path));
-  train::Splits splits;
-  MUSTER_TRY(OpenTrain(path, places, splits));
-  MUSTER_TRY(OpenTest(path, places, eval_split, splits));
-  return splits;
-}
-
-// The first image's size counts for all; the loader refuses another one.
-Result<data::ImageShape> ImageOf(const data::Dataset& dataset) {
-  if (dataset.rows() == 0) return Error(Code::kInvalid, "the dataset has no rows");
-  const data::RowView row = MUSTER_TRY(dataset.Read(0));
-  const auto header =
-      MUSTER_TRY(Within(dataset.Where(0), data::ReadImageHeader(row.image, data::kAnyPixels)));
-  return data::ImageShape{header.height, header.width, header.channels};
-}
-
-std::string ClassText(const std::vector<std::string>& names, std::size_t i) {
-  return i < names.size() ? "'" + names[i] + "'" : "absent";
-}
-
-// What a training would end in is found before it: the same classes, the same size, labels at all.
-Status CheckTest(const train::Splits& splits, const data::ImageShape& image) {
-  const auto& learned = splits.train->label_names();
-  const auto& scored = splits.test->label_names();
-  for (std::size_t i = 0; i < std::max(learned.size(), scored.size()); ++i) {
-    if (ClassText(learned, i) == ClassText(scored, i)) continue;
-    return Error(Code::kInvalid,
-                 "class " + std::to_string(i) + " is " + ClassText(learned, i) +
-                     " in the split train and " + ClassText(scored, i) + " in " + splits.test_name,
-                 "pack both splits together, or score on another with --eval-split NAME");
-  }
-  const data::ImageShape first = MUSTER_TRY(ImageOf(*splits.test));
-  if (first.height != image.height || first.width != image.width) {
-    return Error(Code::kInvalid,
-                 splits.test->Where(0) + ": the image has " + std::to_string(first.height) + " × " +
-                     std::to_string(first.width) + " pixels, those of train have " +
-                     std::to_string(image.height) + " × " + std::to_string(image.width));
-  }
-  const data::RowView row = MUSTER_TRY(splits.test->Read(0));
-  if (row.label < 0) {
-    return Error(Code::kInvalid,
-                 splits.test->Where(0) + ": the label is " + std::to_string(row.label) +
-                     ", the split " + splits.test_name + " cannot be scored",
-                 "name a split with labels: --eval-split validation");
-  }
-  return Ok();
-}
-
 }  // namespace
 
 void AddVit(CLI::App& app, VitFlags& flags) {
@@ -192,15 +117,17 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
   if (options.checkpoint.folder.empty()) options.checkpoint.folder = env.checkpoint_dir;
   if (options.checkpoint.every == 0) options.checkpoint.every = env.checkpoint_every;
 
-  auto splits = MUSTER_TRY(OfContent(OpenSplits(path, flags.eval_split)));
+  auto splits = MUSTER_TRY(OpenSplits(path, flags.eval_split));
   VitOptions model = flags.model;
-  model.image = MUSTER_TRY(OfContent(ImageOf(*splits.train)));
+  model.image = MUSTER_TRY(ImageOf(*splits.train));
   if (flags.channels != 0) model.image.channels = flags.channels;
   options.drop_colour = flags.channels == 1;  // asked for by name
   options.image = model.image;
   model.classes = static_cast<std::int64_t>(splits.train->label_names().size());
+  MUSTER_TRY(CheckSplits(
+      splits, model.image,
+      {.drop_colour = options.drop_colour, .every_image = env.generation == Generation(1)}));
   MUSTER_TRY(Validate(model));
-  if (splits.test != nullptr) MUSTER_TRY(OfContent(CheckTest(splits, model.image)));
   return VitRun{.task = Vit(model), .splits = std::move(splits), .options = options};
 }
 

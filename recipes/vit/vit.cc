@@ -2,14 +2,17 @@
 
 #include <ATen/ops/argmax.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 
 namespace muster::recipes {
 namespace {
 
 constexpr double kPositionBound = 0.02;
+constexpr std::int64_t kMostPatch = 1 << 16;
 
 // Every digit: configurations are compared.
 std::string Exactly(double value) {
@@ -22,6 +25,21 @@ at::Tensor Labels(const data::MicroShard& shard) {
   return at::tensor(at::ArrayRef<std::int64_t>(shard.labels.data(), shard.labels.size()));
 }
 
+// The patch nearest to the one asked for that gives at least two patches each way.
+std::string PatchHint(const VitOptions& options) {
+  const std::int64_t height = options.image.height;
+  const std::int64_t width = options.image.width;
+  std::int64_t best = 0;
+  for (std::int64_t patch = 1; patch <= std::min({height / 2, width / 2, kMostPatch}); ++patch) {
+    if (height % patch != 0 || width % patch != 0) continue;
+    if (best == 0 || std::abs(patch - options.patch) <= std::abs(best - options.patch))
+      best = patch;
+  }
+  if (best > 1) return "--patch " + std::to_string(best) + " divides them";
+  return std::string(best == 1 ? "only --patch 1 divides them: " : "") +
+         "resize the images, for example to a multiple of 8, and pack them again";
+}
+
 }  // namespace
 
 Status Validate(const VitOptions& options) {
@@ -30,7 +48,8 @@ Status Validate(const VitOptions& options) {
   if (options.patch < 1 || options.image.height % options.patch != 0 ||
       options.image.width % options.patch != 0) {
     return refuse("patch " + text(options.patch) + " does not divide images of " +
-                  text(options.image.height) + " × " + text(options.image.width));
+                  text(options.image.width) + " × " + text(options.image.height) + " pixels")
+        .Hint(PatchHint(options));
   }
   if (options.heads < 1 || options.width < 1 || options.width % options.heads != 0) {
     return refuse(text(options.heads) + " heads do not divide width " + text(options.width));

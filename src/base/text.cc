@@ -94,8 +94,9 @@ std::string PlainLine(std::string_view text) {
   return PlainText(line);
 }
 
-std::string Counted(std::uint64_t count, std::string_view noun) {
-  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
+std::string Counted(std::uint64_t count, std::string_view noun, std::string_view ending) {
+  std::string text = std::to_string(count) + " " + std::string(noun);
+  return count == 1 ? text : text + std::string(ending);
 }
 
 }  // namespace muster

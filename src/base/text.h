@@ -23,7 +23,7 @@ std::string PlainText(std::string_view text);
 /// The same on one line: newlines, returns and tabs become spaces.
 std::string PlainLine(std::string_view text);
 
-/// "1 shard", "2 shards".
-std::string Counted(std::uint64_t count, std::string_view noun);
+/// "1 shard", "2 shards"; `ending` makes the plural of the noun.
+std::string Counted(std::uint64_t count, std::string_view noun, std::string_view ending = "s");
 
 }  // namespace muster

@@ -6,10 +6,12 @@
 #include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/data_labels.h"
 #include "cli/data_progress.h"
 #include "cli/stop_on_signal.h"
 #include "cli/verb.h"
@@ -30,7 +32,7 @@ struct Arguments {
   std::string shard_size = "1GB";
   std::string max_file = "256MiB";
   std::string labels_file;
-  std::vector<std::string> labels;
+  std::optional<std::string> labels;
   std::string max_pixels = fmt::to_string(data::kMaxPixels);
   unsigned threads = 0;
   bool replace = false;
@@ -38,24 +40,6 @@ struct Arguments {
 };
 
 unsigned CoresOrOne() { return std::clamp(std::thread::hardware_concurrency(), 1u, 64u); }
-
-/// One name a line; a last empty line is no name.
-Result<std::vector<std::string>> ReadLabels(const std::string& path) {
-  const std::string text = MUSTER_TRY(PosixFiles().ReadAll(path, 16_MiB));
-  std::vector<std::string> labels;
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    std::string name = text.substr(begin, end - begin);
-    if (name.ends_with('\r')) name.pop_back();
-    if (name.empty()) {
-      return Error(Code::kInvalid, fmt::format("{}: line {} is empty", path, labels.size() + 1));
-    }
-    labels.push_back(std::move(name));
-    begin = end + 1;
-  }
-  return labels;
-}
 
 /// Above this no machine has the memory to look at an image.
 constexpr std::uint64_t kMostPixels = 1'000'000'000'000;
@@ -84,15 +68,7 @@ Result<data::InputOptions> InputOptionsOf(const Arguments& arguments) {
   options.format = arguments.format == "idx"      ? data::InputFormat::kIdx
                    : arguments.format == "images" ? data::InputFormat::kImages
                                                   : data::InputFormat::kAuto;
-  options.label_names = arguments.labels;
-  if (!arguments.labels_file.empty()) {
-    options.label_names = MUSTER_TRY(ReadLabels(arguments.labels_file));
-  }
-  auto sorted = options.label_names;
-  std::ranges::sort(sorted);
-  if (const auto twice = std::ranges::adjacent_find(sorted); twice != sorted.end()) {
-    return Error(Code::kInvalid, fmt::format("the label name '{}' stands twice", *twice));
-  }
+  options.label_names = MUSTER_TRY(LabelNames(arguments.labels, arguments.labels_file));
   options.max_pixels = MUSTER_TRY(PixelsOf(arguments.max_pixels));
   options.max_file = MUSTER_TRY(SizeOf("--max-file", arguments.max_file));
   if (options.max_file > 1_GiB) {
@@ -115,6 +91,24 @@ Json SplitsJson(const data::PackReport& report) {
   return splits;
 }
 
+Json ImagesJson(const data::Census& census) {
+  constexpr std::size_t kMostListed = 100;
+  Json kinds = Json::array();
+  std::uint64_t others = census.others();
+  for (const data::ImageKind& kind : census.kinds()) {
+    if (kinds.size() == kMostListed) {
+      others += kind.images;
+      continue;
+    }
+    kinds.push_back({{"width", kind.shape.width},
+                     {"height", kind.shape.height},
+                     {"channels", kind.shape.channels},
+                     {"images", kind.images},
+                     {"first", kind.first}});
+  }
+  return {{"kinds", kinds}, {"others", others}};
+}
+
 Json ReportJson(const Arguments& arguments, const std::vector<std::string>& notes,
                 const data::PackReport& report, double seconds) {
   Json skipped = Json::array();
@@ -127,6 +121,7 @@ Json ReportJson(const Arguments& arguments, const std::vector<std::string>& note
           {"seconds", seconds},
           {"images_per_second", static_cast<double>(report.rows) / seconds},
           {"splits", SplitsJson(report)},
+          {"images", ImagesJson(report.census)},
           {"skipped", report.skipped},
           {"skipped_images", skipped},
           {"notes", notes}};
@@ -196,11 +191,11 @@ Result<int> Pack(const Arguments& arguments, bool json) {
   const double seconds =
       std::max(std::chrono::duration<double>(clock.Now() - started).count(), 1e-6);
   PrintSkipped(report);
+  std::vector<std::string> late = report.census.Notes();
+  if (!report.left_behind.empty()) late.push_back(report.left_behind);
+  PrintNotes(late);
   std::vector<std::string> notes = input.notes;
-  if (!report.left_behind.empty()) {
-    PrintNotes({report.left_behind});
-    notes.push_back(report.left_behind);
-  }
+  notes.insert(notes.end(), late.begin(), late.end());
   MUSTER_TRY(json ? Print(ReportJson(arguments, notes, report, seconds)
                               .dump(-1, ' ', false, Json::error_handler_t::replace) +
                           "\n")
@@ -217,8 +212,7 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
       ->check(CLI::IsMember({"auto", "idx", "images"}))
       ->capture_default_str();
   auto* labels = app.add_option("--labels", arguments.labels,
-                                "Names of the classes in the order of their numbers, a,b,c")
-                     ->delimiter(',');
+                                "Names of the classes in the order of their numbers, a,b,c");
   app.add_option("--labels-file", arguments.labels_file, "The same, one name a line")
       ->excludes(labels);
   app.add_option("--threads", arguments.threads, "Threads that read and check; 0: one a core")

@@ -61,7 +61,7 @@ std::string ReportText(const VerifyReport& report) {
   std::string text = fmt::format(
       "{:<12}{:>10} {}  {}  {}  {}  {}: {}\n", report.split.empty() ? "-" : PlainLine(report.split),
       report.rows, report.rows == 1 ? "row" : "rows", Counted(report.shards, "shard"),
-      report.batches == 1 ? "1 batch" : fmt::format("{} batches", report.batches),
+      Counted(report.batches, "batch", "es"),
       FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report), Outcome(report));
   if (report.unlabelled > 0) {
     text += fmt::format("  {} {} without a label\n", report.unlabelled,

@@ -191,6 +191,48 @@ def test_a_damaged_manifest_leaves_the_rows_to_be_counted(muster, idx, tmp_path)
     assert report["opened"] and not report["checksums"]
 
 
+def test_label_names_that_no_image_has_are_told(muster, programs, idx, tmp_path):
+    names = "a,b,c,d,e,f,g,h,i,j,k,l"
+    done = muster("data", "pack", idx, "set", "--labels", names)
+    assert done.code == 0 and "note: 2 of the 12 classes have no image: k, l" in done.err
+    for name in ("cat", "dog"):
+        (tmp_path / "in/train" / name).mkdir(parents=True)
+        (tmp_path / "in/train" / name / "1.png").write_bytes(PNG)
+    (tmp_path / "in/test/dog").mkdir(parents=True)
+    (tmp_path / "in/test/dog/1.png").write_bytes(PNG)
+    notes = muster("data", "pack", "in", "pets", "--labels", "cat,dog,cow", "--json").json()["notes"]
+    assert notes == [
+        "1 of the 3 classes has no image: cow",
+        "the split test has no image of 1 of the 3 classes, which will not be scored: cat",
+    ]
+    for labels in ("", "cat,,dog", "cat,dog,", "cat,dog,cat", "cat", "cat,dgo", b"cat,d\xffg"):
+        words = [programs / "muster", "data", "pack", "in", "no", "--labels", labels]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2 and "label" in done.stderr, (labels, done.stderr)
+    assert not (tmp_path / "no").exists()
+    assert muster("data", "pack", "--labels", "cat,dog", "in", "flags-first").code == 0
+    for labels in ("", "cat\n\ndog\n", "cat\ndog\n\n"):
+        (tmp_path / "labels").write_text(labels)
+        done = muster("data", "pack", "in", "no", "--labels-file", "labels")
+        assert done.code == 2 and "labels" in done.err, (labels, done.err)
+    (tmp_path / "labels").write_text("dog\r\ncat\r\n")
+    assert muster("data", "pack", "in", "by-file", "--labels-file", "labels").code == 0
+    assert muster("data", "ls", "by-file", "--json").json()["splits"][0]["label_names"] == ["dog", "cat"]
+
+
+def test_images_of_several_sizes_are_told(muster, tmp_path):
+    (tmp_path / "in/cat").mkdir(parents=True)
+    (tmp_path / "in/cat/1.png").write_bytes(PNG)
+    wide = PNG[:16] + struct.pack(">II", 2, 1) + PNG[24:]
+    (tmp_path / "in/cat/2.png").write_bytes(wide)
+    (tmp_path / "in/cat/3.png").write_bytes(wide)
+    done = muster("data", "pack", "in", "set")
+    assert "note: the images have 2 sizes: 2 × 1 (2 images, the first cat/2.png), 1 × 1 (1 image" in done.err
+    images = muster("data", "pack", "in", "set", "--replace", "--json").json()["images"]
+    assert images["others"] == 0
+    assert images["kinds"][1] == {"width": 2, "height": 1, "channels": 1, "images": 2, "first": "cat/2.png"}
+
+
 def test_one_is_not_many(muster, tmp_path):
     (tmp_path / "in/cat").mkdir(parents=True)
     (tmp_path / "in/cat/1.png").write_bytes(PNG)

@@ -23,24 +23,27 @@ def small_but(*words) -> list[str]:
     return [str(word) for word in (*kept, *words)]
 
 
-def png(shade: int, channels: int = 1, seed: int = 0) -> bytes:
+def png(shade: int, channels: int = 1, seed: int = 0, size: int = SIZE) -> bytes:
     rows = b"".join(
-        b"\0" + bytes((shade + 7 * seed + 3 * y + x) % 256 for x in range(SIZE * channels)) for y in range(SIZE)
+        b"\0" + bytes((shade + 7 * seed + 3 * y + x) % 256 for x in range(size * channels)) for y in range(size)
     )
 
     def chunk(name: bytes, content: bytes) -> bytes:
         return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
 
-    header = struct.pack(">IIBBBBB", SIZE, SIZE, 8, 0 if channels == 1 else 2, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", size, size, 8, 0 if channels == 1 else 2, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
-def write_images(folder: pathlib.Path, classes=("cat", "dog"), count: int = 16, colour_from: int = 1000):
-    """`count` images a class, grey before image `colour_from`."""
+def write_images(
+    folder: pathlib.Path, classes=("cat", "dog"), count: int = 16, colour_from: int = 1000, larger_from: int = 1000
+):
+    """`count` images a class, grey before image `colour_from`, of one size before `larger_from`."""
     for number, name in enumerate(classes):
         (folder / name).mkdir(parents=True)
         for i in range(count):
-            image = png(100 * number, 3 if i >= colour_from else 1, i)
+            size = 2 * SIZE if i >= larger_from else SIZE
+            image = png(100 * number, 3 if i >= colour_from else 1, i, size)
             (folder / name / f"{i:03}.png").write_bytes(image)
 
 
@@ -144,6 +147,30 @@ def test_a_colour_image_behind_a_grey_one_is_not_silently_made_grey(train, pack)
     for channels in (1, 3):
         assert train(folder, "--channels", channels).returncode == 0
     refused(train(folder, "--channels", 2), "--channels")
+
+
+def test_an_image_of_another_size_is_refused_before_the_first_step(train, pack, tmp_path):
+    for name, larger_from, row in (("late", 15, 15), ("first", 1, 1)):
+        done = train(pack(name, larger_from=larger_from))
+        refused(done, f"batch 0, row {row}: the image has 28 × 28 pixels, the first one of train has 14 × 14", "resize")
+        assert done.returncode == 1 and done.stdout == ""
+    done = train(join(tmp_path / "data", train=pack("a"), test=pack("b", larger_from=7)))
+    refused(done, "test/data-00000-of-00001.arrow, batch 0, row 7: the image has 28 × 28 pixels")
+    assert done.returncode == 1 and done.stdout == ""
+
+
+@pytest.mark.parametrize(("patch", "works"), [(5, 7), (3, 2), (65536, 7)])
+def test_a_patch_that_does_not_fit_is_refused_with_one_that_does(train, data, patch, works):
+    done = train(data, "--patch", patch)
+    refused(done, f"patch {patch} does not divide images of 14 × 14 pixels", f"--patch {works} divides them")
+    assert done.returncode == 2
+    assert train(data, "--patch", works).returncode == 0
+
+
+def test_one_class_is_too_few_whatever_the_flags(train, pack):
+    done = train(pack("one", classes=("cat",)))
+    refused(done, "names 1 class: two are the least")
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 
 #include "base/durable.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "data/pack/byte_stream.h"
+#include "data/pack/census.h"
 #include "data/pack/idx_format.h"
 #include "data/pack/input.h"
 
@@ -88,8 +90,10 @@ class IdxReader final : public RowReader {
     const auto png = MUSTER_TRY(EncodePng(shape, {pixels, size}));
     const std::uint64_t row = chunk.first + index;
     std::ranges::copy(png, columns.Reserve(png.size()).begin());
-    columns.Add(png.size(), fmt::format("{}-{:05}.png", split_.files.split, row),
-                split_.labels[row], NameOf(chunk, index));
+    columns.Add(png.size(), {.path = fmt::format("{}-{:05}.png", split_.files.split, row),
+                             .label = split_.labels[row],
+                             .source = NameOf(chunk, index),
+                             .shape = shape});
     return Ok();
   }
   std::string NameOf(const Chunk& chunk, std::uint32_t index) const override {
@@ -128,7 +132,12 @@ class IdxSource final : public RowSource {
   std::unique_ptr<RowReader> NewReader() const override {
     return std::make_unique<IdxReader>(split_);
   }
-  std::uint8_t MaxLabel() const { return *std::ranges::max_element(split_.labels); }
+  /// Of each of the 256 numbers.
+  std::vector<std::uint64_t> CountLabels() const {
+    std::vector<std::uint64_t> counts(256);
+    for (const std::uint8_t label : split_.labels) ++counts[label];
+    return counts;
+  }
 
   Result<bool> Claim(Chunk& chunk) override {
     const MutexLock lock(mutex_);
@@ -256,13 +265,19 @@ Result<PackInput> OpenIdxFolder(const std::string& path, const InputOptions& opt
                  "they are named like train-images-idx3-ubyte or train-images-idx3-ubyte.gz");
   }
   PackInput input;
+  std::vector<SplitClasses> counts;
   unsigned classes = 0;
   for (const IdxPair& pair : pairs) {
     auto source = MUSTER_TRY(IdxSource::Open(pair));
-    classes = std::max(classes, static_cast<const IdxSource&>(*source).MaxLabel() + 1u);
+    counts.push_back({pair.split, static_cast<const IdxSource&>(*source).CountLabels()});
+    for (unsigned label = 0; label < 256; ++label) {
+      if (counts.back().images[label] > 0) classes = std::max(classes, label + 1);
+    }
     input.splits.push_back(std::move(source));
   }
   input.label_names = MUSTER_TRY(NamesFor(path, options, classes, input.notes));
+  for (SplitClasses& split : counts) split.images.resize(input.label_names.size());
+  std::ranges::move(NotesOnClasses(input.label_names, counts), std::back_inserter(input.notes));
   return input;
 }
 

@@ -8,12 +8,14 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <new>
 #include <optional>
 #include <set>
 
 #include "base/text.h"
+#include "data/pack/census.h"
 #include "data/pack/file_tree.h"
 #include "data/pack/input.h"
 
@@ -43,13 +45,16 @@ class ImageReader final : public RowReader {
                    "rename it, e.g. with convmv");
     }
     MUSTER_TRY(EnterFolder(file.folder));
-    auto size = Append(file, columns);
-    if (!size) {
+    const auto image = Append(file, columns);
+    if (!image) {
       columns.Drop();
-      return std::move(size).error();
+      return image.error();
     }
     const FileTree& tree = *split_.tree;
-    columns.Add(*size, tree.NameOf(file), split_.folder_labels[file.folder], tree.PathOf(file));
+    columns.Add(image->size, {.path = tree.NameOf(file),
+                              .label = split_.folder_labels[file.folder],
+                              .source = tree.PathOf(file),
+                              .shape = image->shape});
     return Ok();
   }
   std::string NameOf(const Chunk& chunk, std::uint32_t index) const override {
@@ -68,7 +73,12 @@ class ImageReader final : public RowReader {
     return Ok();
   }
 
-  Result<std::size_t> Append(const FileTree::File& file, RowColumns& columns) {
+  struct Appended {
+    std::size_t size = 0;
+    ImageShape shape;
+  };
+
+  Result<Appended> Append(const FileTree::File& file, RowColumns& columns) {
     const std::string name(split_.tree->NameOf(file));
     const Fd fd(
         ::openat(folder_fd_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
@@ -88,8 +98,7 @@ class ImageReader final : public RowReader {
     }
     const MutableByteSpan room = columns.Reserve(static_cast<std::size_t>(info.st_size));
     MUSTER_TRY(ReadWhole(fd.get(), room));
-    MUSTER_TRY(Check(room));
-    return room.size();
+    return Appended{room.size(), MUSTER_TRY(Check(room))};
   }
 
   static Status ReadWhole(int fd, MutableByteSpan room) {
@@ -103,7 +112,7 @@ class ImageReader final : public RowReader {
     return Ok();
   }
 
-  Status Check(ByteSpan file) {
+  Result<ImageShape> Check(ByteSpan file) {
     const ImageHeader header = MUSTER_TRY(ReadImageHeader(file, kAnyPixels));
     const std::uint64_t pixels = std::uint64_t{header.height} * header.width;
     if (pixels > split_.options.max_pixels) {
@@ -112,10 +121,11 @@ class ImageReader final : public RowReader {
                                split_.options.max_pixels),
                    "raise --max-pixels if you trust it");
     }
-    if (!split_.options.decode_check) return Ok();
     const ImageShape shape{header.height, header.width, header.channels};
+    if (!split_.options.decode_check) return shape;
     MUSTER_TRY(MakeRoom(shape));
-    return DecodeImage(file, shape, pixels_);
+    MUSTER_TRY(DecodeImage(file, shape, pixels_));
+    return shape;
   }
 
   Status MakeRoom(const ImageShape& shape) {
@@ -346,13 +356,19 @@ Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& o
     const std::string& folder = tree->folders[tree->files[i].folder].path;
     splits[with_splits ? SplitOf(Component(folder, 0)) : "train"].push_back(i);
   }
+  std::vector<SplitClasses> counts;
   for (const std::string_view name : kSplitOrder) {
     const auto found = splits.find(name);
     if (found == splits.end()) continue;
+    counts.push_back({std::string(name), std::vector<std::uint64_t>(input.label_names.size())});
+    for (const std::uint32_t file : found->second) {
+      ++counts.back().images[static_cast<std::size_t>(labels[tree->files[file].folder])];
+    }
     input.splits.push_back(std::make_unique<ImageSource>(
         ImageSplit{std::string(name), tree, std::move(found->second), labels, options}));
   }
   AddNotes(*tree, level, input.notes);
+  std::ranges::move(NotesOnClasses(input.label_names, counts), std::back_inserter(input.notes));
   return input;
 }
 

@@ -149,6 +149,7 @@ class PackRun {
   void Note(RawBatch& batch) {
     progress_.rows += static_cast<std::uint64_t>(batch.body.layout.rows) + batch.skipped.size();
     progress_.image_bytes += batch.body.images.size();
+    report_.census.Add(*batch.columns);
     report_.skipped += batch.skipped.size();
     for (SkippedRow& row : batch.skipped) {
       if (report_.first_skipped.size() < kMostReported) {

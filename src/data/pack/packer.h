@@ -18,6 +18,7 @@
 #include "base/result.h"
 #include "data/dataset_id.h"
 #include "data/pack/batch_sequencer.h"
+#include "data/pack/census.h"
 #include "data/pack/row_source.h"
 
 namespace muster::data {
@@ -58,6 +59,7 @@ struct PackReport {
   std::uint64_t image_bytes = 0;
   std::uint64_t skipped = 0;
   std::vector<SkippedRow> first_skipped;  ///< at most 100
+  Census census;                          ///< of the images that went in
   std::string left_behind;  ///< what of the old dataset could not be removed; empty: nothing
 };
 

@@ -75,6 +75,7 @@ void RowColumns::Clear() {
   labels_.clear();
   source_data_.clear();
   source_offsets_.assign(1, 0);
+  shapes_.clear();
 }
 
 MutableByteSpan RowColumns::Reserve(std::size_t size) {
@@ -86,16 +87,22 @@ MutableByteSpan RowColumns::Reserve(std::size_t size) {
   return MutableByteSpan(image_data_).subspan(begin, size);
 }
 
-void RowColumns::Add(std::size_t size, std::string_view path, std::int64_t label,
-                     std::string_view source) {
+void RowColumns::Add(std::size_t size, const Row& row) {
   const auto begin = static_cast<std::size_t>(image_offsets_.back());
   MUSTER_CHECK(begin + size <= image_used_ && begin + size <= INT32_MAX);
   image_used_ = begin + size;
   image_crcs_.push_back(Crc32c(ByteSpan(image_data_).subspan(begin, size)));
   image_offsets_.push_back(static_cast<std::int32_t>(image_used_));
-  AppendText(path_data_, path_offsets_, path);
-  labels_.push_back(label);
-  AppendText(source_data_, source_offsets_, source);
+  AppendText(path_data_, path_offsets_, row.path);
+  labels_.push_back(row.label);
+  AppendText(source_data_, source_offsets_, row.source);
+  shapes_.push_back(row.shape);
+}
+
+std::string_view RowColumns::SourceOf(std::uint32_t row) const {
+  const auto begin = static_cast<std::size_t>(source_offsets_[row]);
+  const auto end = static_cast<std::size_t>(source_offsets_[row + 1]);
+  return AsText(ByteSpan(source_data_).subspan(begin, end - begin));
 }
 
 RowColumns::Body RowColumns::Finish() const {

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "data/arrow/encode.h"
 #include "data/arrow/type.h"
+#include "data/decode/image.h"
 #include "data/layout/row_index.h"
 
 namespace muster::data {
@@ -28,11 +29,19 @@ class RowColumns {
   /// Room for an image of `size` bytes behind the last; written by the caller, then Add or Drop.
   MutableByteSpan Reserve(std::size_t size);
   /// Makes the first `size` reserved bytes a row.
-  void Add(std::size_t size, std::string_view path, std::int64_t label, std::string_view source);
+  struct Row {
+    std::string_view path;
+    std::int64_t label = -1;
+    std::string_view source;
+    ImageShape shape;  ///< not written, for Census
+  };
+  void Add(std::size_t size, const Row& row);
   /// Forgets the reserved bytes: the row was bad.
   void Drop() { image_used_ = static_cast<std::size_t>(image_offsets_.back()); }
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(labels_.size()); }
+  const ImageShape& ShapeOf(std::uint32_t row) const { return shapes_[row]; }
+  std::string_view SourceOf(std::uint32_t row) const;
   std::size_t image_bytes() const { return static_cast<std::size_t>(image_offsets_.back()); }
   bool Full() const { return rows() >= kBatchRows || image_bytes() >= kBatchBytes; }
 
@@ -56,6 +65,7 @@ class RowColumns {
   std::vector<std::int64_t> labels_;
   std::vector<std::byte> source_data_;
   std::vector<std::int32_t> source_offsets_;
+  std::vector<ImageShape> shapes_;
 };
 
 }  // namespace muster::data

@@ -229,13 +229,31 @@ TEST(Training, NamesTheRowOfALabelThatIsNoClass) {
       bad.bad_label = label;
       const auto outcome = train::Train(task, *worker, {.train = train, .test = test}, SmallRun(6));
       ASSERT_FALSE(outcome);
-      EXPECT_EQ(outcome.error().code(), Code::kInvalid);
+      EXPECT_EQ(outcome.error().code(), Code::kPrecondition);
       EXPECT_NE(outcome.error().message().find("memory, row 7: the label is " +
                                                std::to_string(label) + ", expected 0 to 3"),
                 std::string::npos)
           << outcome.error().message();
     }
   }
+}
+
+TEST(Vit, NamesAPatchThatFits) {
+  const auto hint_of = [](std::uint32_t height, std::uint32_t width, std::int64_t patch) {
+    VitOptions options = SmallModel();
+    options.image = {height, width, 1};
+    options.patch = patch;
+    const Status valid = Validate(options);
+    return valid ? std::string("valid") : valid.error().hint();
+  };
+  EXPECT_EQ(hint_of(32, 32, 7), "--patch 8 divides them");
+  EXPECT_EQ(hint_of(28, 28, 8), "--patch 7 divides them");
+  EXPECT_EQ(hint_of(224, 160, 15), "--patch 16 divides them");
+  EXPECT_EQ(hint_of(32, 32, 100), "--patch 16 divides them");
+  EXPECT_EQ(hint_of(31, 31, 7).find("only --patch 1 divides them: resize"), 0U);
+  EXPECT_EQ(hint_of(1, 1, 7).find("resize"), 0U);
+  EXPECT_EQ(hint_of(1U << 31, 1U << 31, 65535), "--patch 65536 divides them");
+  EXPECT_EQ(hint_of(28, 28, 7), "valid");
 }
 
 TEST(Report, WritesNullForWhatIsNoNumber) {

@@ -126,6 +126,11 @@ def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
         assert done.code == 3
         assert done.json()["error"]["code"] == "not_found"
         assert f"{tmp_path}: open run.json" in done.err
+    for junk in ("", "[]", '{"format": "muster-run/9"}', '{"format": "muster-run/1"}'):
+        (tmp_path / "run.json").write_text(junk)
+        for verb in ("report", "show"):
+            done = muster(verb, tmp_path)
+            assert done.code == 1 and "run.json" in done.err, (junk, done.err)
 
 
 def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):

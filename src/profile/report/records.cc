@@ -128,17 +128,15 @@ Result<RunFacts> ReadRunFacts(std::string_view text) {
   const json document = ParseObject(text);
   const std::string format = document.is_discarded() ? "" : Text(document, "format");
   if (format != "muster-run/1") {
-    return Error(Code::kInvalid, document.is_discarded()
-                                     ? "run.json is not a JSON object"
-                                     : fmt::format("run.json has format '{}'; this muster reads "
-                                                   "muster-run/1",
-                                                   format));
+    if (document.is_discarded()) return Error(Code::kDataLoss, "run.json is not a JSON object");
+    return Error(Code::kPrecondition,
+                 fmt::format("run.json has format '{}'; this muster reads muster-run/1", format));
   }
   const auto created = Nanoseconds(document, "created_ns");
   const auto ranks = Whole<std::uint32_t>(document, "ranks");
   if (!created || !ranks || *ranks == 0 || *ranks > kMaxRanks) {
     return Error(
-        Code::kInvalid,
+        Code::kDataLoss,
         fmt::format("run.json lacks created_ns or a number of ranks from 1 to {}", kMaxRanks));
   }
   return RunFacts{.id = Text(document, "id"),

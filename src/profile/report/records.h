@@ -34,7 +34,8 @@ struct RunFacts {
   std::uint32_t ranks = 0;
   std::optional<std::uint64_t> seed;
 };
-/// Invalid, saying what is wrong: without run.json nothing can be told.
+/// DataLoss, or Precondition for another format, saying what is wrong: without run.json nothing can
+/// be told.
 Result<RunFacts> ReadRunFacts(std::string_view text);
 
 struct LostSeconds {

@@ -109,11 +109,11 @@ Result<RunFiles> RunFiles::Open(const std::string& folder) {
 }
 
 Result<Fd> RunFiles::OpenFile(std::string_view path) const {
-  Fd fd = MUSTER_TRY(OpenBeneath(folder_.get(), path));
+  Fd fd = MUSTER_TRY(OfContent(OpenBeneath(folder_.get(), path), Code::kDataLoss));
   struct stat status{};
   if (::fstat(fd.get(), &status) != 0) return ErrnoError(fmt::format("stat {}", path), errno);
   if (!S_ISREG(status.st_mode)) {
-    return Error(Code::kInvalid, fmt::format("{} is not a regular file", path));
+    return Error(Code::kDataLoss, fmt::format("{} is not a regular file", path));
   }
   return fd;
 }
@@ -123,7 +123,7 @@ Result<std::string> RunFiles::ReadWhole(std::string_view path, Bytes limit) cons
   const auto most = static_cast<std::size_t>(limit.count);
   std::string text = MUSTER_TRY(ReadUpTo(fd.get(), most + 1, path));
   if (text.size() <= most) return text;
-  return Error(Code::kInvalid, fmt::format("{} is larger than {}", path, FormatBytes(limit)));
+  return Error(Code::kPrecondition, fmt::format("{} is larger than {}", path, FormatBytes(limit)));
 }
 
 Result<std::string> RunFiles::ReadTail(std::string_view path, Bytes most) const {

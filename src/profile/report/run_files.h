@@ -28,7 +28,8 @@ class RunFiles {
   /// NotFound when `folder` is not there, Invalid when it is no folder.
   static Result<RunFiles> Open(const std::string& folder);
 
-  /// NotFound when it is absent, Invalid when it is larger than `limit` or not a file.
+  /// NotFound when it is absent, Precondition when it is larger than `limit`, DataLoss
+  /// when it is not a file.
   Result<std::string> ReadWhole(std::string_view path, Bytes limit) const;
   /// The last `most` bytes of a file.
   Result<std::string> ReadTail(std::string_view path, Bytes most) const;

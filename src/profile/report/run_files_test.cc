@@ -77,7 +77,7 @@ TEST_F(RunFilesTest, DoesNotHangOnAFifo) {
 TEST_F(RunFilesTest, CapsWhatItReads) {
   Put("f", "0123456789");
   EXPECT_EQ(*files().ReadWhole("f", Bytes{10}), "0123456789");
-  EXPECT_EQ(files().ReadWhole("f", Bytes{9}).error().code(), Code::kInvalid);
+  EXPECT_EQ(files().ReadWhole("f", Bytes{9}).error().code(), Code::kPrecondition);
   EXPECT_EQ(*files().ReadTail("f", Bytes{4}), "6789");
   EXPECT_EQ(*files().ReadTail("f", Bytes{40}), "0123456789");
   EXPECT_EQ(files().ReadWhole("absent", 1_KiB).error().code(), Code::kNotFound);

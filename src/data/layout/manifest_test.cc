@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include "base/crc32c.h"
+
 #include "data/layout/hf_json.h"
+#include "data/layout/little_endian.h"
 #include "data/layout/row_index.h"
 
 namespace muster::data {
@@ -66,6 +69,87 @@ TEST(Manifest, RefusesWhatItsChecksumCannotFind) {
   Manifest rows = SampleManifest();
   rows.shards[0].rows = 4;
   EXPECT_NE(error_of(rows).find("3 rows in the batches, 4 recorded"), std::string::npos);
+}
+
+/// With `bytes` at `at`, and the checksum that belongs to that.
+std::vector<std::byte> Changed(std::size_t at, const std::vector<std::byte>& bytes) {
+  auto manifest = EncodeManifest(SampleManifest());
+  manifest.resize(std::max(manifest.size(), at + bytes.size()));
+  std::ranges::copy(bytes, manifest.begin() + static_cast<std::ptrdiff_t>(at));
+  std::vector<std::byte> crc(4);
+  std::ranges::copy(crc, manifest.begin() + 52);
+  crc.clear();
+  Put(crc, Crc32c(manifest));
+  std::ranges::copy(crc, manifest.begin() + 52);
+  return manifest;
+}
+
+template <typename T>
+std::string ErrorWith(std::size_t at, T value) {
+  std::vector<std::byte> bytes;
+  Put(bytes, value);
+  const auto decoded = DecodeManifest(Changed(at, bytes));
+  if (decoded) return "no error";
+  EXPECT_EQ(decoded.error().code(), Code::kDataLoss);
+  return decoded.error().message();
+}
+
+TEST(Manifest, HoldsEveryCountAgainstTheOthersAndTheSize) {
+  const auto says = [](const std::string& error, std::string_view what) {
+    return error.find(what) != std::string::npos ? testing::AssertionSuccess()
+                                                 : testing::AssertionFailure() << error;
+  };
+  const std::uint32_t most = ~0u;
+  ASSERT_TRUE(DecodeManifest(Changed(0, {})));
+  EXPECT_TRUE(says(ErrorWith(0, std::uint8_t{'m'}), "another magic"));
+  EXPECT_TRUE(says(ErrorWith(12, most), "ends too early"));  // shards
+  EXPECT_TRUE(says(ErrorWith(12, 0u), "counts do not add up"));
+  EXPECT_TRUE(says(ErrorWith(16, std::uint64_t{4}), "counts do not add up"));  // rows
+  EXPECT_TRUE(says(ErrorWith(24, std::uint8_t{0}), "dataset id"));
+  EXPECT_TRUE(says(ErrorWith(40, std::uint64_t{1}), "part size"));
+  EXPECT_TRUE(says(ErrorWith(48, 1u), "part size"));
+  EXPECT_TRUE(says(ErrorWith(56, 1025u), "ends too early"));  // main column's name
+  EXPECT_TRUE(says(ErrorWith(71, 256u), "ends too early"));   // shard's name
+  EXPECT_TRUE(says(ErrorWith(75, std::uint8_t{'/'}), "leaves the folder"));
+  EXPECT_TRUE(says(ErrorWith(100, std::uint64_t{9'000'000}), "1 part checksums for 9000000"));
+  EXPECT_TRUE(says(ErrorWith(132, most), "ends too early"));  // parts
+  EXPECT_TRUE(says(ErrorWith(136, most), "ends too early"));  // batches
+  const std::size_t end = EncodeManifest(SampleManifest()).size();
+  EXPECT_TRUE(says(ErrorWith(end, std::uint8_t{0}), "counts do not add up"));
+}
+
+TEST(Manifest, RowsOfAllShardsFitIntoTheirNumber) {
+  Manifest manifest = SampleManifest();
+  ShardEntry& shard = manifest.shards[0];
+  shard.rows = 1ull << 63;
+  shard.batches.resize(1);
+  shard.batches[0].frame.rows = shard.rows;
+  EXPECT_TRUE(DecodeManifest(EncodeManifest(manifest)));
+  manifest.shards.push_back(shard);
+  const auto decoded = DecodeManifest(EncodeManifest(manifest));
+  ASSERT_FALSE(decoded);
+  EXPECT_NE(decoded.error().message().find("row counts"), std::string::npos);
+}
+
+TEST(Manifest, OfALaterVersionAsksForALaterProgram) {
+  std::vector<std::byte> two;
+  Put(two, 2u);
+  const auto decoded = DecodeManifest(Changed(8, two));
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().code(), Code::kPrecondition);
+}
+
+TEST(RowIndex, RefusesAnotherKindOfFileAndALaterVersion) {
+  const auto code_of = [](std::size_t at, std::uint8_t value) {
+    auto file = EncodeRowIndexHeader(0);
+    file[at] = std::byte{value};
+    const auto entries = RowEntries(file, 0);
+    return entries ? Code::kBug : entries.error().code();
+  };
+  EXPECT_EQ(code_of(0, 'm'), Code::kDataLoss);
+  EXPECT_EQ(code_of(8, 2), Code::kPrecondition);
+  EXPECT_EQ(code_of(12, 13), Code::kDataLoss);
+  EXPECT_EQ(code_of(16, 1), Code::kDataLoss);
 }
 
 TEST(RowIndex, RoundTripsAndChecksItsSize) {

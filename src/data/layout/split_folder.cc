@@ -44,6 +44,16 @@ DatasetId WalkedId(const std::vector<ShardEntry>& shards) {
   return {digest.Finish()};
 }
 
+/// Whether both say which columns and classes they have, and do not say the same.
+bool NamesOthers(const arrow::Schema& first, const arrow::Schema& other) {
+  const std::string_view mine = first.Metadata("huggingface");
+  const std::string_view theirs = other.Metadata("huggingface");
+  if (mine == theirs || mine.empty() || theirs.empty()) return false;
+  const auto said = ParseSchemaMetadata(mine);
+  const auto says = ParseSchemaMetadata(theirs);
+  return said && says && *said != *says;
+}
+
 Result<ShardEntry> Walk(ByteSpan file, const std::string& name) {
   ShardEntry shard{.name = name, .bytes = file.size()};
   auto walker = MUSTER_TRY(arrow::StreamWalker::Open(file));
@@ -241,6 +251,10 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
   const auto walker = MUSTER_TRY(OpenStream(shard, file.bytes()));
   if (walker.schema().fields != schema_.fields) {
     return Error(Code::kDataLoss, NameOf(shard) + " has other columns than the first shard");
+  }
+  if (NamesOthers(schema_, walker.schema())) {
+    return Error(Code::kDataLoss, NameOf(shard) + " names other classes than the first shard",
+                 "its labels would be read wrongly; save or pack the set again");
   }
   lazy.file = std::move(file);
   return lazy.file->bytes();

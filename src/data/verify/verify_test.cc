@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "data/arrow/encode.h"
 #include "data/dataset.h"
 #include "data/layout/hf_json.h"
 #include "data/testing/sample_data.h"
@@ -295,6 +296,62 @@ TEST_F(Damaged, WhoNamesAFolderAboveOrNoSetAtAllIsToldWhatIsThere) {
   const std::string there = AbsolutePath(folder_.path());
   EXPECT_EQ(deep.message(), "no dataset at " + (folder_ / "a/b/c") + ": there is nothing at " +
                                 there + "/a/b/c, of that only " + there + " exists");
+}
+
+/// Two sets of one shard each, put together by hand as one without checksums.
+std::string Joined(const TempFolder& folder, const std::string& other_shard) {
+  const std::string set = PackSample(folder, 20, 1'000'000);
+  std::filesystem::remove_all(set + "/_muster");
+  const std::string first = "data-00000-of-00001.arrow";
+  WriteFile(set + "/other.arrow", other_shard);
+  WriteFile(set + "/state.json", StateJson({first, "other.arrow"}, "f", "train"));
+  return set;
+}
+
+TEST(Joined, ShardsThatNameOtherClassesAreNoSet) {
+  const TempFolder folder;
+  const TempFolder elsewhere;
+  WriteFile(elsewhere / "in/ant/1.png", GreyPng(1));
+  WriteFile(elsewhere / "in/bee/1.png", GreyPng(1));
+  auto input = OpenInput(elsewhere / "in", {});
+  ASSERT_TRUE(input);
+  ASSERT_TRUE(Pack(PosixFiles(), *input, elsewhere / "set", {.durable = false}));
+  const std::string shard = ReadFile(elsewhere / "set/data-00000-of-00001.arrow");
+  const std::string set = Joined(folder, shard);
+  const auto opened = Dataset::Open(set);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::kDataLoss);
+  EXPECT_EQ(opened.error().message(), "train/other.arrow names other classes than the first shard");
+  const VerifyReport report = VerifyAt(set);
+  EXPECT_EQ(report.damages, 1u);
+  EXPECT_EQ(report.rows, 20u);
+  EXPECT_EQ(report.shards, 2u);
+}
+
+TEST(Joined, ShardsOfOtherColumnsAreNoSet) {
+  const TempFolder folder;
+  const arrow::Schema other{.fields = {arrow::Int64Field("label")}};
+  std::string shard(AsText(arrow::EncodeSchema(other)));
+  shard += AsText(ByteSpan(arrow::kEndOfStream));
+  const std::string set = Joined(folder, shard);
+  const auto opened = Dataset::Open(set);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::kDataLoss);
+  EXPECT_EQ(opened.error().message(), "train/other.arrow has other columns than the first shard");
+  EXPECT_EQ(VerifyAt(set).damages, 1u);
+}
+
+TEST(Joined, ASetWithoutImagesIsNoneToTrainOn) {
+  const TempFolder folder;
+  const arrow::Schema other{.fields = {arrow::Int64Field("label")}};
+  WriteFile(folder / "set/x.arrow", std::string(AsText(arrow::EncodeSchema(other))) +
+                                        std::string(AsText(ByteSpan(arrow::kEndOfStream))));
+  WriteFile(folder / "set/state.json", StateJson({"x.arrow"}, "f", "train"));
+  WriteFile(folder / "set/dataset_info.json", "{}");
+  const auto opened = Dataset::Open(folder / "set");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::kPrecondition);
+  EXPECT_NE(opened.error().message().find("no column of encoded images"), std::string::npos);
 }
 
 TEST_F(Damaged, AnUnfinishedSetSaysSo) {

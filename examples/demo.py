@@ -7,7 +7,7 @@ claim is not true.
     make demo                 installs, builds and runs this
     make demo SEED=7          another rank, another step
 
-Reads docs/formats/run-folder.md. Standard library only.
+Reads docs/formats/run-folder.md; recovery, lost and goodput are defined in docs/formats/report.md. Standard library only.
 """
 
 import argparse
@@ -254,12 +254,14 @@ def summarise(disturbed: Run, calm: Run, report: pathlib.Path) -> None:
     loads = any(word in page for word in ('src="http', 'href="http', "@import", "url(http"))
     claim("<svg" in page and not loads, f"{report} is one file that loads nothing from elsewhere")
     lost = disturbed.result["lost"]
-    parts = ", ".join(f"{name} {lost[name + '_s']:.3f}" for name in ("detect", "stop", "start", "replay"))
+    stages = {name: lost[name + "_s"] for name in ("detect", "stop", "start")}
+    recovery = sum(stages.values())
     say("")
     say(f"   disturbed   {disturbed.wall_seconds():6.1f} s, {disturbed.result['restarts']} restart")
     say(f"   undisturbed {calm.wall_seconds():6.1f} s, {calm.result['restarts']} restarts")
-    say(f"   time lost   {sum(lost.values()):6.2f} s: {parts}")
-    say(f"   goodput     {disturbed.result['goodput']:6.1%} of the time went into steps that counted")
+    say(f"   lost        {lost['total_s']:6.2f} s: recovery {recovery:.3f}, replay {lost['replay_s']:.3f}")
+    say(f"   recovery    {recovery:6.3f} s: " + ", ".join(f"{name} {s:.3f}" for name, s in stages.items()))
+    say(f"   goodput     {disturbed.result['goodput']:6.1%} of rank 0's time went into steps run for the first time")
     say(f"   accuracy    {accuracy:6.2%} on 10,000 test images")
 
 

@@ -38,7 +38,7 @@ std::vector<Part> PartsOf(const LostSeconds& lost) {
   return {{"l-detect", "detect", lost.detect},
           {"l-stop", "stop", lost.stop},
           {"l-start", "start", lost.start},
-          {"l-replay", "replay", lost.replay}};
+          {"l-replay", lost.exact() ? "replay" : "work, at most", lost.replay + lost.unknown}};
 }
 
 std::string BudgetBar(const RunReport& report) {
@@ -61,10 +61,10 @@ std::string FaultBars(const RunReport& report) {
     const std::string title = fmt::format(
         "{}: {} lost in all", Plural(report.faults.size(), "fault"), LostInWords(report.lost));
     return fmt::format("<h3>{}</h3>{}", title,
-                       BarWithKey(PartsOf(report.lost), report.lost.total(), title));
+                       BarWithKey(PartsOf(report.lost), report.lost.at_most(), title));
   }
   double longest = 0;
-  for (const FaultReport& fault : report.faults) longest = std::max(longest, fault.lost.total());
+  for (const FaultReport& fault : report.faults) longest = std::max(longest, fault.lost.at_most());
   if (longest <= 0) return {};
   std::string out;
   for (const FaultReport& fault : report.faults) {
@@ -79,10 +79,9 @@ std::string FaultBars(const RunReport& report) {
 constexpr std::string_view kExplained =
     "<p class=\"fine\"><b>Detect</b>: from the death to the decision to restart. <b>Stop</b>: "
     "until the other "
-    "workers are gone. <b>Start</b>: until every rank runs again (takes a step, if it reports "
-    "steps). <b>Replay</b>: until the step "
-    "at which it "
-    "struck is done again.</p>";
+    "workers are gone. <b>Start</b>: until every rank begins a step again. <b>Replay</b>: until "
+    "all that was done is done again. The first three are the recovery. A program that reports no "
+    "steps counts as started when it is executed, and what of its work was saved is not known.</p>";
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/text.h"
 #include "vit/ranges.h"
 #include "vit/splits.h"
 
@@ -120,6 +121,11 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
   auto splits = MUSTER_TRY(OpenSplits(path, flags.eval_split));
   VitOptions model = flags.model;
   model.image = MUSTER_TRY(ImageOf(*splits.train));
+  if (options.global_batch > splits.train->rows()) {
+    return Error(Code::kInvalid,
+                 "--batch must be at most the " + Counted(splits.train->rows(), "row") +
+                     " of the split train, it is " + std::to_string(options.global_batch));
+  }
   if (flags.channels != 0) model.image.channels = flags.channels;
   options.drop_colour = flags.channels == 1;  // asked for by name
   options.image = model.image;

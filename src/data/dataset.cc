@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/text.h"
 #include "data/layout/checked_batch.h"
 #include "data/layout/image_columns.h"
 #include "data/layout/split_folder.h"
@@ -67,7 +68,8 @@ class ImageDataset final : public Dataset {
 
   Result<RowView> Read(std::uint64_t row) const override {
     if (row >= rows()) {
-      return Error(Code::kInvalid, fmt::format("row {} of a set with {} rows", row, rows()));
+      return Error(Code::kInvalid,
+                   fmt::format("row {} of a set with {}", row, Counted(rows(), "row")));
     }
     const Position at = Find(row);
     const CheckedBatch& batch = *MUSTER_TRY(Load(at));

@@ -233,6 +233,12 @@ def test_images_of_several_sizes_are_told(muster, tmp_path):
     assert images["kinds"][1] == {"width": 2, "height": 1, "channels": 1, "images": 2, "first": "cat/2.png"}
 
 
+def test_who_packs_a_dataset_is_told_that_it_is_one(muster, idx):
+    assert muster("data", "pack", idx, "set").code == 0
+    done = muster("data", "pack", "set", "again")
+    assert done.code == 3 and "it is a dataset already: muster data ls set" in done.err
+
+
 def test_one_is_not_many(muster, tmp_path):
     (tmp_path / "in/cat").mkdir(parents=True)
     (tmp_path / "in/cat/1.png").write_bytes(PNG)

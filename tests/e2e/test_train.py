@@ -167,6 +167,12 @@ def test_a_patch_that_does_not_fit_is_refused_with_one_that_does(train, data, pa
     assert train(data, "--patch", works).returncode == 0
 
 
+def test_a_batch_of_more_than_there_is_is_a_mistake_of_the_command_line(train, pack):
+    done = train(pack("few", count=6), "--batch", 16)
+    refused(done, "--batch must be at most the 12 rows of the split train, it is 16")
+    assert done.returncode == 2
+
+
 def test_one_class_is_too_few_whatever_the_flags(train, pack):
     done = train(pack("one", classes=("cat",)))
     refused(done, "names 1 class: two are the least")

@@ -9,6 +9,7 @@
 #include "base/durable.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
+#include "base/text.h"
 #include "data/pack/byte_stream.h"
 #include "data/pack/census.h"
 #include "data/pack/idx_format.h"
@@ -115,10 +116,11 @@ class IdxSource final : public RowSource {
     source->stream_ = MUSTER_TRY(ByteStream::Open(files.images));
     split.header = MUSTER_TRY(TakeHeader(*source->stream_, files.images, 3));
     if (split.header.sizes[0] != split.labels.size()) {
-      return Error(Code::kDataLoss,
-                   fmt::format("{} has {} images, {} has {} labels", files.images,
-                               split.header.sizes[0], files.labels, split.labels.size()),
-                   "the two files do not belong together");
+      return Error(
+          Code::kDataLoss,
+          fmt::format("{} has {}, {} has {}", files.images, Counted(split.header.sizes[0], "image"),
+                      files.labels, Counted(split.labels.size(), "label")),
+          "the two files do not belong together");
     }
     if (split.labels.empty()) {
       return Error(Code::kPrecondition, files.images + " has no images",
@@ -230,10 +232,11 @@ Result<std::vector<std::string>> NamesFor(const std::string& path, const InputOp
                                           unsigned classes, std::vector<std::string>& notes) {
   if (!options.label_names.empty()) {
     if (options.label_names.size() < classes) {
-      return Error(Code::kInvalid,
-                   fmt::format("{} label names, but {} has labels up to {}",
-                               options.label_names.size(), path, classes - 1),
-                   "--labels needs a name for each number from 0 on");
+      return Error(
+          Code::kInvalid,
+          fmt::format("{}, but {} has labels up to {}",
+                      Counted(options.label_names.size(), "label name"), path, classes - 1),
+          "--labels needs a name for each number from 0 on");
     }
     return options.label_names;
   }

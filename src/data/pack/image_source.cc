@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "base/file_system.h"
 #include "base/text.h"
 #include "data/pack/census.h"
 #include "data/pack/file_tree.h"
@@ -338,8 +339,11 @@ Result<PackInput> OpenImageFolder(const std::string& path, const InputOptions& o
   const auto tree = std::make_shared<const FileTree>(MUSTER_TRY(WalkImages(path)));
   if (!options.leave_out) MUSTER_TRY(CheckFolders(*tree));
   if (tree->files.empty()) {
+    const bool packed = PosixFiles().Exists(path + "/state.json") ||
+                        PosixFiles().Exists(path + "/dataset_dict.json");
     return Error(Code::kNotFound, fmt::format("no images below {}", path),
-                 "expected a folder per class: INPUT/cat/1.png");
+                 packed ? "it is a dataset already: muster data ls " + path
+                        : "expected a folder per class: INPUT/cat/1.png");
   }
   const bool with_splits = HasSplitFolders(*tree);
   const int level = with_splits ? 1 : 0;

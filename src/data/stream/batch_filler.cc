@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "data/decode/image.h"
 
 namespace muster::data {
@@ -33,8 +34,9 @@ Result<BatchFiller> BatchFiller::Create(std::shared_ptr<const Dataset> dataset,
   if (options.window == 0) return Error(Code::kInvalid, "a shuffle window of 0 shards");
   filler.steps_per_epoch_ = StepsPerEpoch(dataset->rows(), options);
   if (filler.steps_per_epoch_ == 0) {
-    return Error(Code::kInvalid, fmt::format("a global batch of {} from a set of {} rows",
-                                             options.global_batch, dataset->rows()));
+    return Error(Code::kInvalid,
+                 fmt::format("a global batch of {} from a set of {}", options.global_batch,
+                             Counted(dataset->rows(), "row")));
   }
   filler.image_ = MUSTER_TRY(ShapeOf(*dataset, options.image));
   filler.options_ = options;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "data/loader.h"
 
 namespace muster::data {
@@ -28,7 +29,7 @@ Result<std::vector<SlotRange>> SlotsOfRank(const LoaderOptions& options) {
     return Unfit(fmt::format("rank {} of a world of {}", options.rank.value(), options.world));
   }
   if (batch < options.world) {
-    return Unfit(fmt::format("a global batch of {} for {} ranks", batch, options.world));
+    return Unfit(fmt::format("a global batch of {} for {}", batch, Counted(options.world, "rank")));
   }
   if (shards == 0) return PlainSplit(options);
   if (batch % shards != 0) {

@@ -117,6 +117,43 @@ TEST(Png, DamagedPixelsAreAnError) {
   EXPECT_EQ(decoded.error().code(), Code::kDataLoss);
 }
 
+TEST(Png, AHeaderThatCannotBeIsDamage) {
+  const auto with = [](std::size_t at, const std::string& bytes) {
+    std::string png = GreyPng(9);
+    return ErrorOf(png.replace(at, bytes.size(), bytes));
+  };
+  EXPECT_EQ(with(12, "XHDR"), "is a PNG without a header");
+  EXPECT_EQ(with(24, "\x03"), "has bit depth 3 with colour type 0");
+  EXPECT_EQ(with(24, "\x04\x02"), "has bit depth 4 with colour type 2");
+  EXPECT_EQ(with(25, "\x05"), "has bit depth 8 with colour type 5");
+  EXPECT_EQ(with(16, "\x80"), "has 2147483655 × 5 pixels");
+  EXPECT_EQ(with(37, "XDAT"), "has no image data");
+}
+
+TEST(Jpeg, WhatIsNoJpegOfOursIsSaid) {
+  const std::string jpeg(AsText(TinyJpeg()));
+  const auto frame = jpeg.find("\xff\xc0");
+  std::string cmyk = jpeg;
+  cmyk[frame + 9] = 4;
+  EXPECT_EQ(ErrorOf(cmyk), "is a CMYK JPEG");
+  std::string narrow = jpeg;
+  narrow.replace(frame + 2, 2, std::string("\0\7", 2));
+  EXPECT_EQ(ErrorOf(narrow), "has a JPEG frame header of another size");
+  std::string headless = jpeg;
+  headless.erase(frame, 19);
+  EXPECT_EQ(ErrorOf(headless), "is a JPEG without a frame header");
+}
+
+TEST(Jpeg, PixelsThatAreMissingAreAnErrorAndNotGrey) {
+  std::string jpeg(AsText(TinyJpeg()));
+  jpeg.erase(jpeg.size() - 22, 20);  // out of the scan, the end of the image stays
+  ASSERT_EQ(ErrorOf(jpeg), "no error");
+  std::vector<std::uint8_t> rgb(6);
+  const Status decoded = DecodeImage(AsBytes(jpeg), {1, 2, 3}, rgb);
+  ASSERT_FALSE(decoded);
+  EXPECT_EQ(decoded.error().code(), Code::kDataLoss);
+}
+
 TEST(Jpeg, DecodesToColourAndGrey) {
   std::vector<std::uint8_t> rgb(6);
   ASSERT_TRUE(DecodeImage(TinyJpeg(), {1, 2, 3}, rgb));

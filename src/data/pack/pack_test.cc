@@ -411,6 +411,37 @@ TEST(PackImages, LeavesBrokenImagesOutWhenAskedTo) {
   EXPECT_EQ(report->first_skipped[1].reason, "is not a regular file");
 }
 
+TEST(PackImages, RefusesALargeFileByBothNumbers) {
+  const TempFolder folder;
+  WriteFile(folder / "in/a/1.png", GreyPng(1));
+  const std::size_t size = GreyPng(1).size();
+  const auto limit = static_cast<std::int64_t>(size);
+  EXPECT_TRUE(PackFolder(folder / "in", folder / "set", {}, {.max_file = {limit}}));
+  const auto refused = PackFolder(folder / "in", folder / "no", {}, {.max_file = {limit - 1}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kPrecondition);
+  EXPECT_THAT(refused.error().message(),
+              testing::HasSubstr(std::to_string(size) + " bytes, the limit is " +
+                                 std::to_string(size - 1)));
+}
+
+TEST(PackImages, ASplitOfWhichNothingIsLeftIsNone) {
+  const TempFolder folder;
+  WriteFile(folder / "in/train/a/1.png", GreyPng(1));
+  WriteFile(folder / "in/test/a/1.png", "junk");
+  const auto refused = PackFolder(folder / "in", folder / "set", {.on_error = OnError::kSkip});
+  EXPECT_EQ(ErrorOf(refused), "split test: no image is left to pack");
+  EXPECT_FALSE(PosixFiles().Exists(folder / "set"));
+}
+
+TEST(Pack, TakesNoTwoFilesForOneSplit) {
+  const TempFolder folder;
+  WriteIdx(folder, IdxImages(4), IdxLabels(4));
+  WriteFile(folder / "idx/training-images-idx3-ubyte", IdxImages(4));
+  EXPECT_THAT(ErrorOf(PackFolder(folder / "idx", folder / "set")),
+              testing::HasSubstr("are both the train images"));
+}
+
 TEST(PackImages, FindsDamagedPixelsOnlyWithTheDecodeCheck) {
   const TempFolder folder;
   std::string png = GreyPng(9);

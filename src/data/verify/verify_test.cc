@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "base/crc32c.h"
 #include "data/arrow/encode.h"
 #include "data/dataset.h"
 #include "data/layout/hf_json.h"
+#include "data/layout/manifest.h"
 #include "data/testing/sample_data.h"
 
 namespace muster::data {
@@ -139,6 +142,54 @@ TEST_F(Damaged, ADamagedIndexIsFoundByBothReaders) {
   FlipBit(index, 32 + 12 * 3 + 9);
   EXPECT_GT(VerifyAt(set_).damages, 0u);
   EXPECT_NE((*Dataset::Open(set_))->Read(0).error().message().find("row index"), std::string::npos);
+}
+
+TEST_F(Damaged, AnIndexThatPointsElsewhereIsFoundThoughEveryChecksumHolds) {
+  const std::string name = std::filesystem::path(shards_[0]).filename().string();
+  const std::string index = set_ + "/_muster/" + name + ".idx";
+  const std::string path = set_ + "/_muster/manifest";
+  std::string entries = ReadFile(index);
+  std::swap_ranges(entries.begin() + 32, entries.begin() + 44, entries.begin() + 44);  // rows 0, 1
+  WriteFile(index, entries);
+  Manifest manifest = *DecodeManifest(AsBytes(ReadFile(path)));
+  BatchEntry& batch = manifest.shards[0].batches[0];
+  batch.index_crc = Crc32c(AsBytes(entries).subspan(32, 12 * batch.frame.rows));
+  WriteFile(path, AsText(EncodeManifest(manifest)));
+  const VerifyReport report = VerifyAt(set_);
+  ASSERT_EQ(report.damages, 2u);
+  EXPECT_EQ(report.first[1].row, 1);
+  EXPECT_EQ(report.first[1].what, "the row index points somewhere else");
+  const auto row = (*Dataset::Open(set_))->Read(0);
+  ASSERT_FALSE(row);
+  EXPECT_EQ(row.error().code(), Code::kDataLoss);
+}
+
+TEST_F(Damaged, BytesBehindTheEndOfAShardAreFoundWithoutAManifest) {
+  std::filesystem::remove_all(set_ + "/_muster");
+  WriteFile(shards_[1], ReadFile(shards_[1]) + std::string(8, '\0'));
+  const VerifyReport report = VerifyAt(set_);
+  ASSERT_EQ(report.damages, 1u);
+  EXPECT_NE(report.first[0].what.find("8 bytes behind the end-of-stream mark"), std::string::npos);
+}
+
+TEST_F(Damaged, ALabelColumnThatIsGoneOrHoldsNoNumbersIsDamage) {
+  std::filesystem::remove_all(set_ + "/_muster");
+  const std::string label = R"("label":{)";
+  for (const auto& [name, what] : {std::pair{"sauce", "there is no label column 'sauce'"},
+                                   {"image", "the label column 'image' holds no whole numbers"}}) {
+    Pack(60'000);
+    std::filesystem::remove_all(set_ + "/_muster");
+    for (const std::string& shard : shards_) {
+      std::string content = ReadFile(shard);
+      const std::string image = R"("image":{)";
+      content.replace(content.find(image) + 1, 5, "other");
+      content.replace(content.find(label) + 1, 5, name);
+      WriteFile(shard, content);
+    }
+    const VerifyReport report = VerifyAt(set_);
+    EXPECT_TRUE(std::ranges::any_of(report.first, [&](const Damage& d) { return d.what == what; }))
+        << (report.first.empty() ? "no damage" : report.first[0].ToString());
+  }
 }
 
 TEST_F(Damaged, AFolderOfOursWithoutItsManifestIsNoSetWithoutChecksums) {

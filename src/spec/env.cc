@@ -147,7 +147,7 @@ void WriteTorchrun(const WorkerEnv& env, Writer& out) {
   out.Set("TORCHELASTIC_RESTART_COUNT", env.restart_count);
   out.Set("TORCHELASTIC_MAX_RESTARTS", env.max_restarts);
   out.Set("TORCHELASTIC_RUN_ID", env.run_id.empty() ? "none" : env.run_id);
-  out.Set("TORCHELASTIC_USE_AGENT_STORE", "False");
+  out.Set("TORCHELASTIC_USE_AGENT_STORE", "True");
   out.SetIf("TORCHELASTIC_ERROR_FILE", env.error_file);
   out.Set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
   if (env.omp_threads != 0) out.Set("OMP_NUM_THREADS", env.omp_threads);

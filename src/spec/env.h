@@ -47,7 +47,7 @@ struct WorkerEnv {
   std::vector<std::string> data;  ///< MUSTER_DATA_0, …: where each entry of the job's `data` is
 
   std::string master_addr = "127.0.0.1";  ///< MASTER_ADDR; written with a port only
-  std::uint16_t master_port = 0;          ///< MASTER_PORT: for a script's own store; 0: not written
+  std::uint16_t master_port = 0;          ///< MASTER_PORT: of muster run's TCPStore; 0: not written
   std::uint32_t restart_count = 0;        ///< TORCHELASTIC_RESTART_COUNT
   std::uint32_t max_restarts = 0;         ///< TORCHELASTIC_MAX_RESTARTS
   std::string run_id;             ///< TORCHELASTIC_RUN_ID; "none" when empty, as torchrun has it
@@ -60,8 +60,8 @@ struct WorkerEnv {
 Result<WorkerEnv> ReadWorkerEnv(const EnvLookup& lookup);
 
 /// "NAME=value" for every variable above that has a value, plus what torchrun 2.13 sets from them
-/// (GROUP_RANK, ROLE_RANK, …). TORCHELASTIC_USE_AGENT_STORE is False: rank 0 of the script serves
-/// its own store on master_port. Ranks are laid out node by node, local_world on each.
+/// (GROUP_RANK, ROLE_RANK, …). TORCHELASTIC_USE_AGENT_STORE is True: muster run
+/// serves the store at master_port. Ranks are laid out node by node, local_world on each.
 std::vector<std::string> WriteWorkerEnv(const WorkerEnv& env);
 
 }  // namespace muster::spec

@@ -77,7 +77,7 @@ Status RunLoop::SetUp() {
           GenerationWritten(generation, written);
         });
       }));
-  launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, folder_.path(), run_id_)));
+  launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, *loop_, folder_.path(), run_id_)));
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),
                                        .folder = folder_.At("logs"),
                                        .console = console_,
@@ -213,6 +213,7 @@ void RunLoop::StartWhenWritten() {
 
 void RunLoop::StopRanks(const Action& action) {
   start_.reset();
+  launcher_->CloseStore();
   if (!shim_) {
     // A full restart found no new one, and the old one took everything along.
     Feed({.kind = Event::Kind::kStopped});

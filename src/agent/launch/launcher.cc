@@ -46,11 +46,11 @@ std::uint32_t AvailableCores() {
   return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& run_folder,
-                                  const std::string& run_id) {
+Result<Launcher> Launcher::Create(const RunOptions& options, os::EventLoop& loop,
+                                  const std::string& run_folder, const std::string& run_id) {
   Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return ErrnoError("open /dev/null", errno);
-  Launcher launcher(options, run_folder, run_id, std::move(null));
+  Launcher launcher(options, loop, run_folder, run_id, std::move(null));
   std::array<char, PATH_MAX> cwd{};
   if (::getcwd(cwd.data(), cwd.size()) == nullptr) return ErrnoError("working folder", errno);
   launcher.cwd_ = cwd.data();
@@ -84,7 +84,7 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
                            : run_folder_ + "/" + options_->checkpoint_dir;
   env.checkpoint_every = options_->checkpoint_every;
   env.data = options_->data;
-  env.master_port = port_.port;
+  env.master_port = store_ ? store_->port() : 0;
   env.restart_count = start.restart_count;
   env.max_restarts = MostRestarts(options_->policy);
   env.run_id = run_id_;
@@ -146,7 +146,7 @@ Status Launcher::Start(const GenerationStart& start, ShimClient& shim, LogKeeper
   if (!arena_.valid() && errno != EINVAL) {
     return ErrnoError("create the collectives' arena", errno);
   }
-  port_ = MUSTER_TRY(ReservePort());
+  store_ = MUSTER_TRY(StoreServer::Listen(*loop_));
   for (std::uint32_t i = 0; i < options_->ranks; ++i) {
     MUSTER_TRY(StartRank(Rank(i), start, shim, logs, board));
   }

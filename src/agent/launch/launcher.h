@@ -1,17 +1,18 @@
 #pragma once
 // Starts the workers of a generation: pipes to the log keeper, environment, a new arena for the
-// collectives, a new port for a script's own store, and one request a rank to the shim. Owner: the
+// collectives, a new TCPStore for PyTorch scripts, and one request a rank to the shim. Owner: the
 // run loop.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "agent/launch/port.h"
 #include "agent/launch/shim_client.h"
 #include "agent/logs/log_keeper.h"
 #include "agent/run/rank_board.h"
 #include "agent/run_job.h"
+#include "agent/store/store_server.h"
 #include "base/fd.h"
 
 namespace muster::agent {
@@ -24,16 +25,19 @@ struct GenerationStart {
 
 class Launcher {
  public:
-  /// `run_folder` is absolute. The options outlive the launcher.
-  static Result<Launcher> Create(const RunOptions& options, const std::string& run_folder,
-                                 const std::string& run_id);
+  /// `run_folder` is absolute. The options and the loop outlive the launcher.
+  static Result<Launcher> Create(const RunOptions& options, os::EventLoop& loop,
+                                 const std::string& run_folder, const std::string& run_id);
 
   /// Sends the request; whether it lives is said by the shim (Zygote). Its output goes to
   /// logs/zygote.log, or nowhere when that cannot be opened.
   Status StartZygote(ShimClient& shim);
-  /// Asks for every rank, with a new arena and port. An error leaves the ranks before it asked for:
-  /// a Stop ends them.
+  /// Asks for every rank, with a new arena and store. An error leaves the ranks before it asked
+  /// for: a Stop ends them.
   Status Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs, RankBoard& board);
+
+  /// The workers are to go: whoever of them still dials the store meets nobody, then or later.
+  void CloseStore() { store_.reset(); }
 
   /// What OMP_NUM_THREADS is set to; 0: the user has set it.
   std::uint32_t omp_threads() const { return omp_threads_; }
@@ -42,8 +46,10 @@ class Launcher {
   std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationStart& start) const;
 
  private:
-  Launcher(const RunOptions& options, std::string run_folder, std::string run_id, Fd null)
+  Launcher(const RunOptions& options, os::EventLoop& loop, std::string run_folder,
+           std::string run_id, Fd null)
       : options_(&options),
+        loop_(&loop),
         run_folder_(std::move(run_folder)),
         run_id_(std::move(run_id)),
         null_(std::move(null)) {}
@@ -52,6 +58,7 @@ class Launcher {
   std::vector<std::string> OwnEnvironment(Rank rank, const GenerationStart& start) const;
 
   const RunOptions* options_;
+  os::EventLoop* loop_;
   std::string run_folder_;
   std::string run_id_;
   Fd null_;
@@ -60,7 +67,7 @@ class Launcher {
   std::uint32_t omp_threads_ = 0;
   bool unbuffered_ = false;
   Fd arena_;
-  ReservedPort port_;
+  std::unique_ptr<StoreServer> store_;
 };
 
 /// Cores that this process may use.

@@ -4,6 +4,7 @@ import os
 import pathlib
 import random
 import re
+import signal
 import socket
 import struct
 
@@ -52,7 +53,7 @@ def outcome(operation, store):
     except Exception as error:
         return type(error).__name__
 compared = 0
-for turn in range(400):
+for turn in range(150):
     key, rng_queue = rng.choice(keys[:3]), rng.choice(["q1", "q2"])
     name, operation = one(key)
     answers = [outcome(operation, store) for store in stores]
@@ -72,11 +73,11 @@ def torch_python(root) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_torchs_client_finds_no_difference_to_torchs_server(start, script, torch_python, seed):
     run = start(torch_python, script(COMPARE), seed, ranks=1, flags=["--max-restarts", 0])
     assert run.end(limit=120) == 0, run.err
-    assert run.log(0) == b"compared 400\n"
+    assert run.log(0) == b"compared 150\n"
 
 
 WAITS = """
@@ -89,9 +90,14 @@ print(link.recv(1), flush=True)
 """
 
 
+def has_port(run, rank: int, generation: int = 1) -> bool:
+    log = run.folder / "logs" / f"rank-{rank}" / f"gen-{generation}.stdout.log"
+    return log.exists() and log.read_bytes().endswith(b"True\n")
+
+
 def test_a_stranger_who_breaks_the_protocol_disturbs_nobody(start, python):
     run = start(python, "-c", WAITS, ranks=2)
-    run.wait(lambda: run.log(0).endswith(b"True\n") and run.log(1).endswith(b"True\n"), "both ranks")
+    run.wait(lambda: has_port(run, 0) and has_port(run, 1), "both ranks")
     port = int(run.log(0).split()[0])
     rng = random.Random(5)
     for turn in range(60):
@@ -107,12 +113,12 @@ def test_a_stranger_who_breaks_the_protocol_disturbs_nobody(start, python):
 
 def test_the_store_of_a_generation_ends_with_it(start, python):
     run = start(python, "-c", WAITS, ranks=1)
-    run.wait(lambda: run.log(0).endswith(b"True\n"), "its port")
+    run.wait(lambda: has_port(run, 0), "its port")
     port = int(run.log(0).split()[0])
     run.kill(0)
-    run.wait(lambda: run.log(0, 2).endswith(b"True\n"), "the next generation")
+    run.wait(lambda: has_port(run, 0, 2), "the next generation")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection(("127.0.0.1", port), timeout=10)
     assert re.match(rb"\d+ True\n", run.log(0, 2)) and int(run.log(0, 2).split()[0]) != port
-    run.interrupt()
-    run.end()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130

@@ -10,10 +10,7 @@ namespace {
 Status WriteAndSync(FileSystem& files, const std::string& path, ByteSpan content, unsigned mode) {
   // What an earlier crash left has an owner and a mode of its own; a new file has ours.
   MUSTER_TRY(files.RemoveAll(path));
-  const auto file = MUSTER_TRY(files.Create(path, {.mode = mode}));
-  MUSTER_TRY(file->Write(content));
-  MUSTER_TRY(file->Sync());
-  return file->Close();
+  return WriteNew(files, path, content, mode);
 }
 
 /// Makes a rename durable in the folder it came from too, or a crash could bring the old name back.
@@ -61,6 +58,13 @@ Status WriteDurably(FileSystem& files, const std::string& path, const std::strin
     return written;
   }
   return files.SyncDirectory(ParentOf(path));
+}
+
+Status WriteNew(FileSystem& files, const std::string& path, ByteSpan content, unsigned mode) {
+  const auto file = MUSTER_TRY(files.Create(path, {.mode = mode}));
+  MUSTER_TRY(file->Write(content));
+  MUSTER_TRY(file->Sync());
+  return file->Close();
 }
 
 std::string TemporaryBeside(const std::string& path) {

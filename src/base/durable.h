@@ -19,6 +19,9 @@ Status WriteDurably(FileSystem& files, const std::string& path, ByteSpan content
 /// user's own.
 Status WriteDurably(FileSystem& files, const std::string& path, const std::string& temporary,
                     ByteSpan content, unsigned mode);
+/// Writes a file that must not be there yet, synced but not atomic: for a folder that is committed
+/// as a whole.
+Status WriteNew(FileSystem& files, const std::string& path, ByteSpan content, unsigned mode = 0644);
 /// A hidden name beside `path`, ".NAME.RANDOM.tmp", that no other file has.
 std::string TemporaryBeside(const std::string& path);
 

@@ -1,16 +1,15 @@
 #include "base/log.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <cmath>
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "base/write_all.h"
 
 namespace muster::log {
 namespace {
@@ -88,12 +87,7 @@ void AppendText(std::string& line, std::initializer_list<Field> fields) {
 /// A line on a pipe may go out in pieces when it is longer than PIPE_BUF; a line that cannot be
 /// written has nowhere to be reported.
 void WriteLine(int fd, std::string_view line) {
-  while (!line.empty()) {
-    const auto n = ::write(fd, line.data(), line.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    line.remove_prefix(static_cast<std::size_t>(n));
-  }
+  [[maybe_unused]] const Written written = WriteAll(fd, AsBytes(line));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/file_system.h"
 #include "base/remove_all.h"
+#include "base/write_all.h"
 
 namespace muster {
 namespace {
@@ -36,13 +37,11 @@ class PosixWritableFile final : public WritableFile {
 
   Status Write(ByteSpan data) override {
     if (failed_) return *failed_;
-    while (!data.empty()) {
-      const auto n = Retry([&] { return ::write(fd_.get(), data.data(), data.size()); });
-      if (n < 0) return Remember("write");
-      data = data.subspan(static_cast<std::size_t>(n));
-      written_ += static_cast<std::uint64_t>(n);
-    }
-    return Ok();
+    const Written done = WriteAll(fd_.get(), data);
+    written_ += done.bytes;
+    if (done.error == 0) return Ok();
+    errno = done.error;
+    return Remember("write");
   }
   std::uint64_t written() const override { return written_; }
   Status Sync() override {

@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/absent.h"
 #include "base/durable.h"
 #include "base/fd.h"
 #include "base/text.h"
+#include "base/write_all.h"
 #include "cli/verb.h"
 #include "profile/report/page/report_page.h"
 #include "profile/report/report_json.h"
@@ -43,13 +45,26 @@ Result<bool> IsReport(const std::string& path) {
 Status WriteThrough(const std::string& path, std::string_view page) {
   const Fd file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.valid()) return ErrnoError("open " + path, errno);
-  while (!page.empty()) {
-    const auto n = ::write(file.get(), page.data(), page.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError("write " + path, errno);
-    page.remove_prefix(static_cast<std::size_t>(n));
-  }
+  const Written written = WriteAll(file.get(), AsBytes(page));
+  if (written.error != 0) return ErrnoError("write " + path, written.error);
   return Ok();
+}
+
+Status WriteNewPage(const std::string& target, std::string_view page) {
+  std::error_code failed;
+  const std::string folder = ParentOf(target);
+  if (!std::filesystem::exists(folder, failed) && !failed) {
+    return Absent("folder", folder, "make it with mkdir -p, or choose another name for the page");
+  }
+  // Logs and configuration are in it, so it is as private as they are.
+  const std::string temporary = TemporaryBeside(target);
+  const Status written = WriteDurably(PosixFiles(), target, temporary, AsBytes(page), 0600);
+  if (written) return written;
+  // The name beside it means nothing to the user, and the file is gone.
+  std::string message = written.error().message();
+  if (const auto at = message.find(temporary); at != std::string::npos)
+    message.replace(at, temporary.size(), target);
+  return Error(written.error().code(), message, written.error().hint());
 }
 
 /// An earlier page is replaced, behind a link too; any other file stays.
@@ -66,8 +81,7 @@ Status WritePage(const std::string& path, std::string_view page) {
     target = std::filesystem::canonical(path, failed).string();
     if (failed) return ErrnoError("follow " + path, failed.value());
   }
-  // Logs and configuration are in it, so it is as private as they are.
-  return WriteDurably(PosixFiles(), target, TemporaryBeside(target), AsBytes(page), 0600);
+  return WriteNewPage(target, page);
 }
 
 Result<int> Report(const ReportFlags& flags, bool json) {

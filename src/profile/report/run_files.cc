@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/absent.h"
+
 namespace muster::profile {
 namespace {
 
@@ -104,6 +106,10 @@ Result<RunFiles> RunFiles::Open(const std::string& folder) {
   if (errno == ENOTDIR) {
     return Error(Code::kInvalid, fmt::format("{} is not a folder", folder),
                  "give the run folder that 'muster run' named");
+  }
+  if (errno == ENOENT) {
+    return Absent("run folder", folder,
+                  "give the folder that 'muster run' named when it began; ls runs lists them");
   }
   return ErrnoError(fmt::format("open the run folder {}", folder), errno);
 }

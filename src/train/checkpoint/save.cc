@@ -81,13 +81,6 @@ Status CheckGeneration(FileSystem& files, const SaveRequest& request) {
   return Ok();
 }
 
-Status WriteFile(FileSystem& files, const std::string& path, std::string_view content) {
-  const auto file = MUSTER_TRY(files.Create(path, {}));
-  MUSTER_TRY(file->Write(AsBytes(content)));
-  MUSTER_TRY(file->Sync());
-  return file->Close();
-}
-
 /// Rank 0: the manifest over every rank's file, inside the temporary folder, durable.
 Status WriteManifestInto(FileSystem& files, const SaveRequest& request, const Paths& paths) {
   Manifest manifest = request.manifest;
@@ -101,9 +94,9 @@ Status WriteManifestInto(FileSystem& files, const SaveRequest& request, const Pa
   // What cannot be read back must not be committed; it costs less than a millisecond.
   MUSTER_TRY(ParseManifest(text));
   const std::string folder = paths.temporary + "/";
-  MUSTER_TRY(WriteFile(files, folder + std::string(kManifestName), text));
-  MUSTER_TRY(
-      WriteFile(files, folder + std::string(kManifestSumName), SumText(Crc32c(AsBytes(text)))));
+  MUSTER_TRY(WriteNew(files, folder + std::string(kManifestName), AsBytes(text)));
+  const std::string sum = SumText(Crc32c(AsBytes(text)));
+  MUSTER_TRY(WriteNew(files, folder + std::string(kManifestSumName), AsBytes(sum)));
   return files.SyncDirectory(paths.temporary);
 }
 
@@ -239,7 +232,7 @@ Status ProbeFolder(FileSystem& files, const std::string& folder) {
   constexpr std::string_view kContent = "muster was here\n";
   MUSTER_TRY(files.RemoveAll(probe));
   MUSTER_TRY(files.MakeDirectory(probe, 0755));
-  Status written = WriteFile(files, probe + "/file", kContent);
+  Status written = WriteNew(files, probe + "/file", AsBytes(kContent));
   MUSTER_TRY(files.RemoveAll(probe));
   return written;
 }

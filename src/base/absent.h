@@ -1,0 +1,19 @@
+#pragma once
+// What is said of a path that a user named and that is not there, the same everywhere: what was
+// looked for, its absolute path (a relative one hides the usual mistake, the wrong folder), and
+// what to do. Looks at the working folder; any thread.
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster {
+
+/// Absolute, without "." and "a/.."; `path` itself where the working folder is gone.
+std::string AbsolutePath(const std::string& path);
+
+/// NotFound: "there is no run folder at /home/me/runs/x".
+Error Absent(std::string_view what, const std::string& path, std::string_view hint);
+
+}  // namespace muster

@@ -3,7 +3,7 @@
 // queue and Kubernetes. Plain values; a default that a file need not repeat is in its initialiser.
 //
 // ParseJob reads YAML or JSON of at most kMaxJobBytes, never throws, and reports every fault of the
-// file in one Invalid error, a line each: "job.yaml:7:3: unknown key 'prioirty' in spec; did you
+// file in one Invalid error, a line each: "job.yaml:7:3: unknown key 'prioirty' in spec: did you
 // mean 'priority'?". PrintJobYaml and PrintJobJson print it normalised: every key, in one order;
 // ParseJob(PrintJobYaml(job)) == job.
 

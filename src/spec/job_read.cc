@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "base/durable.h"
+#include "base/absent.h"
 #include "spec/job.h"
 #include "spec/job_check.h"
 #include "spec/object_reader.h"
@@ -190,7 +190,12 @@ Result<ParsedJob> ParseJob(std::string_view text, std::string_view file) {
 }
 
 Result<ParsedJob> ReadJob(FileSystem& files, const std::string& path) {
-  auto text = Within("read the job file", files.ReadAll(path, kMaxJobBytes));
+  auto read = files.ReadAll(path, kMaxJobBytes);
+  if (!read && read.error().code() == Code::kNotFound) {
+    return Absent("job file", path,
+                  "look at the name; docs/reference/job-file.md has a job file to start from");
+  }
+  auto text = Within("read the job file", std::move(read));
   if (text) return ParseJob(*text, path);
   return std::move(text.error())
       .Hint(fmt::format("a job file is a regular file of at most {}; look at the name",

@@ -160,7 +160,7 @@ TEST(ParseJob, TakesJsonAndPrintsItBack) {
 
 TEST(ParseJob, SuggestsTheKeyThatWasMeant) {
   EXPECT_THAT(ErrorOf(JobWith("  command: [a]\n  prioirty: 3\n")),
-              HasSubstr("job.yaml:6:3: unknown key 'prioirty' in spec; did you mean 'priority'?"));
+              HasSubstr("job.yaml:6:3: unknown key 'prioirty' in spec: did you mean 'priority'?"));
 }
 
 TEST(ParseJob, ReportsEveryFaultOfTheFileInOrder) {
@@ -202,7 +202,7 @@ TEST(ParseJob, RefusesWhatMakesNoSense) {
        "number -1"},
       {"  command: [a]\n  nodes: {min: 3, max: 2}\n", "'spec.nodes' has max 2 below min 3"},
       {"  command: [a]\n  nodes: {mni: 3}\n",
-       "unknown key 'mni' in spec.nodes; did you mean 'min'?"},
+       "unknown key 'mni' in spec.nodes: did you mean 'min'?"},
       {"  command: [a]\n  ranksPerNode: 0\n", "'spec.ranksPerNode' is 0"},
       {"  command: [a]\n  ranksPerNode: many\n",
        "auto, cpu, gpu or a number up to 4096, found 'many'"},

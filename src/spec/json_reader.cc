@@ -7,6 +7,7 @@
 
 #include "spec/document_builder.h"
 #include "spec/document_readers.h"
+#include "spec/yaml_words.h"
 
 namespace muster::spec {
 namespace {
@@ -85,7 +86,8 @@ class Events final : public nlohmann::json_sax<nlohmann::json> {
     if (const auto colon = what.find(": "); colon != std::string_view::npos) {
       what.remove_prefix(colon + 2);
     }
-    return builder_.Refuse(lines_.At(position == 0 ? 0 : position - 1), what);
+    const Place place = lines_.At(position == 0 ? 0 : position - 1);
+    return builder_.Refuse(place, std::string(what) + Excerpt(text_, place));
   }
 
  private:

@@ -233,7 +233,7 @@ void ObjectReader::Finish() {
     const auto meant = NearMiss(member.key, known_);
     findings_.Add(member.place, PathOf(member.key),
                   fmt::format("unknown key '{}' {}{}", Short(member.key), where,
-                              meant ? fmt::format("; did you mean '{}'?", *meant) : ""));
+                              meant ? fmt::format(": did you mean '{}'?", *meant) : ""));
   }
 }
 

@@ -1,5 +1,6 @@
-// The only file that knows yaml-cpp. Its parser runs in event mode, so that DocumentBuilder can
-// stop it by an exception before a hostile file grows; yaml-cpp's own exceptions end here too.
+// The only file, beside yaml_words.cc, that knows yaml-cpp. Its parser runs in event mode, so that
+// DocumentBuilder can stop it by an exception before a hostile file grows; yaml-cpp's own
+// exceptions end here too.
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
@@ -10,6 +11,7 @@
 
 #include "spec/document_builder.h"
 #include "spec/document_readers.h"
+#include "spec/yaml_words.h"
 
 namespace muster::spec {
 namespace {
@@ -112,7 +114,9 @@ Result<Value> ReadYaml(std::string_view text, std::string_view file, const Docum
     if (builder.error()) return Error(*builder.error());
     return Error(Code::kInvalid, AtPlace(file, {1, 1}, "more than one document"));
   } catch (const YAML::Exception& error) {
-    return Error(Code::kInvalid, AtPlace(file, PlaceOf(error.mark), error.msg));
+    const Place place = PlaceOf(error.mark);
+    return Error(Code::kInvalid,
+                 AtPlace(file, place, YamlWords(error.msg, text, place) + Excerpt(text, place)));
   } catch (const std::exception& error) {
     return Error(Code::kInvalid, AtPlace(file, {1, 1}, error.what()));
   }

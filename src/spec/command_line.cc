@@ -1,0 +1,254 @@
+#include "spec/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "spec/near_miss.h"
+
+namespace muster::spec {
+namespace {
+
+/// A program may be long; its positional takes words without end.
+constexpr int kEndless = 1 << 20;
+
+std::vector<std::string> SubcommandsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(sub->get_name());
+  return names;
+}
+
+std::string DidYouMean(std::string_view word, const std::vector<std::string>& known,
+                       const auto& shown) {
+  const std::vector<std::string_view> views(known.begin(), known.end());
+  const auto meant = NearMiss(word, views);
+  return meant ? fmt::format(": did you mean {}?", shown(*meant)) : "";
+}
+
+/// Where the words lead: the innermost subcommand, and the words behind it.
+struct Place {
+  CLI::App* app;
+  std::string path;  ///< "data pack "; empty at the top
+  std::vector<std::string> names;
+  std::vector<std::string> rest;
+  bool help = false;
+};
+
+bool IsOption(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
+
+Error UnknownSubcommand(const Place& at, std::string_view program, std::string_view word,
+                        std::string_view kind) {
+  const auto known = SubcommandsOf(*at.app);
+  const auto shown = [&](std::string_view name) { return fmt::format("'{}{}'", at.path, name); };
+  const std::string meant = DidYouMean(word, known, shown);
+  const std::string hint =
+      meant.empty()
+          ? fmt::format("{}{}{} has {}", program, at.path.empty() ? "" : " ",
+                        at.path.substr(0, at.path.size() - (at.path.empty() ? 0 : 1)),
+                        fmt::join(known, ", "))
+          : fmt::format("run '{} help{}' for the {}s", program,
+                        at.path.empty() ? "" : " " + at.path.substr(0, at.path.size() - 1), kind);
+  return {Code::kInvalid, fmt::format("unknown {} '{}{}'{}", kind, at.path, word, meant), hint};
+}
+
+/// Follows the words down to the innermost subcommand; options on the way stay in `rest`.
+Result<Place> Descend(CLI::App& root, const std::vector<std::string>& words,
+                      std::string_view kind) {
+  Place at{.app = &root};
+  std::size_t i = 0;
+  for (; i < words.size() && !SubcommandsOf(*at.app).empty() && words[i] != "--"; ++i) {
+    if (IsOption(words[i])) {
+      at.rest.push_back(words[i]);
+      continue;
+    }
+    if (words[i] == "help") {
+      at.help = true;
+      continue;
+    }
+    const auto known = SubcommandsOf(*at.app);
+    if (std::ranges::find(known, words[i]) == known.end())
+      return UnknownSubcommand(at, root.get_name(), words[i], kind);
+    at.app = at.app->get_subcommand(words[i]);
+    at.names.push_back(words[i]);
+    at.path += words[i] + " ";
+  }
+  at.rest.insert(at.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  return at;
+}
+
+/// What one pass over the words of the innermost subcommand finds.
+class Scan {
+ public:
+  Scan(const CLI::App& app, std::string program, std::string help_command)
+      : app_(app),
+        program_(std::move(program)),
+        hint_("run '" + help_command + "' for the options") {
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) names_.push_back(name);
+      if (!option->get_positional()) continue;
+      capacity_ += std::min(option->get_items_expected_max(), kEndless);
+      takes_command_ = takes_command_ || option->get_name().find("CMD") != std::string::npos;
+    }
+  }
+
+  void Read(const std::vector<std::string>& words) {
+    bool plain = false;  // behind "--"
+    for (auto word = words.begin(); word != words.end(); ++word) {
+      if (plain || !IsOption(*word)) {
+        if (++arguments_ > capacity_) Fail(fmt::format("unexpected argument '{}'", *word));
+      } else if (*word == "--") {
+        plain = true;
+      } else {
+        word = ReadOption(word, words.end());
+      }
+    }
+    RequireArguments();
+  }
+
+  bool help() const { return help_; }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  using Iterator = std::vector<std::string>::const_iterator;
+
+  void Fail(std::string message) { FailWith(std::move(message), hint_); }
+  void FailWith(std::string message, std::string hint) {
+    if (!error_) error_.emplace(Code::kInvalid, std::move(message), std::move(hint));
+  }
+
+  const CLI::Option* Find(const std::string& name, bool is_long) const {
+    for (const CLI::Option* option : app_.get_options()) {
+      if (is_long ? option->check_lname(name) : option->check_sname(name)) return option;
+    }
+    return nullptr;
+  }
+
+  /// Returns the last word that belongs to the option.
+  Iterator ReadOption(Iterator word, Iterator end) {
+    const bool is_long = word->starts_with("--");
+    const auto equals = is_long ? word->find('=') : std::string::npos;
+    const std::string name =
+        is_long ? word->substr(2, equals == std::string::npos ? std::string::npos : equals - 2)
+                : word->substr(1, 1);
+    const CLI::Option* option = Find(name, is_long);
+    if (option == nullptr) {
+      Unknown(*word, is_long ? name : word->substr(1));
+      return word;
+    }
+    help_ = help_ || option == app_.get_help_ptr();
+    if (option->get_items_expected_max() == 0) return word;  // a flag
+    if (equals != std::string::npos) {
+      Check(*option, word->substr(equals + 1));
+    } else if (!is_long && word->size() > 2) {
+      Check(*option, word->substr((*word)[2] == '=' ? 3 : 2));
+    } else if (word + 1 == end) {
+      Fail(fmt::format("{} needs a value", NameOf(*option)));
+    } else {
+      Check(*option, *++word);
+    }
+    return word;
+  }
+
+  static std::string NameOf(const CLI::Option& option) { return option.get_name(); }
+
+  void Unknown(const std::string& word, const std::string& name) {
+    const std::string shown = word.substr(0, word.find('='));
+    if (takes_command_ && arguments_ > 0) {
+      return FailWith(
+          fmt::format("{} takes no option {} behind the command", program_, shown),
+          fmt::format("put -- before a command with options of its own: {} -- …", program_));
+    }
+    Fail(fmt::format("unknown option {}{}", shown,
+                     DidYouMean(name.substr(0, name.find('=')), names_, [](std::string_view known) {
+                       return fmt::format("--{}", known);
+                     })));
+  }
+
+  void Check(const CLI::Option& option, const std::string& value) {
+    const std::string type = option.get_type_name();
+    const bool whole = type.starts_with("UINT") || type.starts_with("INT");
+    if (whole) {
+      const bool minus = type.starts_with("INT") && value.starts_with('-');
+      const char* end = value.data() + value.size();
+      std::uint64_t number = 0;
+      const auto [stop, error] = std::from_chars(value.data() + (minus ? 1 : 0), end, number);
+      if (error == std::errc::result_out_of_range && stop == end)
+        return Fail(fmt::format("{} is {}, which is too large", NameOf(option), value));
+      if (error != std::errc() || stop != end)
+        Fail(fmt::format("{} takes a whole number, not '{}'", NameOf(option), value));
+    } else if (type.starts_with("FLOAT")) {
+      char* stop = nullptr;
+      [[maybe_unused]] const double number = std::strtod(value.c_str(), &stop);
+      if (value.empty() || *stop != '\0')
+        Fail(fmt::format("{} takes a number, not '{}'", NameOf(option), value));
+    }
+  }
+
+  void RequireArguments() {
+    std::vector<std::string> missing;
+    int place = 0;
+    for (const CLI::Option* option : app_.get_options()) {
+      if (!option->get_positional()) continue;
+      place += option->get_items_expected_min();
+      if (option->get_required() && arguments_ < place) missing.push_back(option->get_name());
+    }
+    if (!missing.empty()) Fail(fmt::format("{} needs {}", program_, fmt::join(missing, " and ")));
+  }
+
+  const CLI::App& app_;
+  std::string program_;
+  std::string hint_;
+  std::vector<std::string> names_;
+  int capacity_ = 0;
+  int arguments_ = 0;
+  bool takes_command_ = false;
+  bool help_ = false;
+  std::optional<Error> error_;
+};
+
+/// CLI11's own words, for what the scan leaves to it.
+Error FromCli(const CLI::ParseError& error, const std::string& hint) {
+  std::string message = error.what();
+  constexpr std::string_view kConvert = "Could not convert: ";
+  if (message.starts_with(kConvert)) message = message.substr(kConvert.size()) + " is out of range";
+  return {Code::kInvalid, message, hint};
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
+                                                    const std::vector<std::string>& words,
+                                                    std::string_view kind) {
+  const Place at = MUSTER_TRY(Descend(app, words, kind));
+  const std::string program = app.get_name();
+  const std::string parents = fmt::format("{}", fmt::join(at.names, " "));
+  const std::string full = program + (parents.empty() ? "" : " " + parents);
+  const std::string help_command = program + " help" + (parents.empty() ? "" : " " + parents);
+  Scan scan(*at.app, full, help_command);
+  scan.Read(at.rest);
+  if (at.help || scan.help()) {
+    const std::string above = full.substr(0, full.size() - at.app->get_name().size());
+    return std::optional(at.app->help(above.empty() ? "" : above.substr(0, above.size() - 1)));
+  }
+  if (scan.error()) return *scan.error();
+  if (const auto subs = SubcommandsOf(*at.app); !subs.empty()) {
+    return Error(Code::kInvalid, fmt::format("{} needs a {}", full, kind),
+                 fmt::format("one of {}; '{}' explains them", fmt::join(subs, ", "), help_command));
+  }
+  try {
+    // CLI11 takes the words from the back.
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    return FromCli(error, fmt::format("run '{}' for the options", help_command));
+  }
+  return std::optional<std::string>();
+}
+
+}  // namespace muster::spec

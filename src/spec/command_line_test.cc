@@ -1,0 +1,120 @@
+#include "spec/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <CLI/CLI.hpp>
+
+namespace muster::spec {
+namespace {
+
+using testing::HasSubstr;
+
+/// A program with every kind of word.
+struct Program {
+  CLI::App app{"About tool.", "tool"};
+  std::uint64_t steps = 600;
+  double rate = 0;
+  bool flip = false;
+  std::string input;
+  std::string output;
+  std::vector<std::string> words;
+
+  Program() {
+    app.require_subcommand(1);
+    CLI::App* make = app.add_subcommand("make", "Make it");
+    make->add_option("INPUT", input, "From")->required();
+    make->add_option("OUT", output, "To")->required();
+    make->add_option("--steps", steps, "Steps");
+    make->add_option("-r,--rate", rate, "Rate");
+    make->add_flag("--flip,!--no-flip", flip, "Mirror");
+    CLI::App* start = app.add_subcommand("start", "Start it");
+    start->add_option("JOB|CMD", words, "What");
+    start->add_option("-n,--ranks", steps, "Ranks");
+    CLI::App* deep = app.add_subcommand("deep", "Below");
+    deep->require_subcommand(1);
+    deep->add_subcommand("show", "Show it");
+  }
+
+  Error Refuse(const std::vector<std::string>& line) {
+    const auto parsed = ParseCommandLine(app, line, "verb");
+    return parsed ? Error(Code::kBug, "parsed") : parsed.error();
+  }
+  std::string Help(const std::vector<std::string>& line) {
+    const auto parsed = ParseCommandLine(app, line, "verb");
+    return parsed ? parsed->value_or("acts") : parsed.error().message();
+  }
+};
+
+TEST(CommandLine, FillsFlagsAndArguments) {
+  Program program;
+  EXPECT_EQ(program.Help({"make", "a", "--steps=7", "--no-flip", "-r", "-1.5", "--", "-b"}),
+            "acts");
+  EXPECT_EQ(program.input, "a");
+  EXPECT_EQ(program.output, "-b");
+  EXPECT_EQ(program.steps, 7U);
+  EXPECT_EQ(program.rate, -1.5);
+}
+
+TEST(CommandLine, TellsWhichWordWasMeant) {
+  EXPECT_EQ(Program().Refuse({"mkae"}).message(), "unknown verb 'mkae': did you mean 'make'?");
+  EXPECT_EQ(Program().Refuse({"mkae"}).hint(), "run 'tool help' for the verbs");
+  EXPECT_EQ(Program().Refuse({"deep", "shwo"}).message(),
+            "unknown verb 'deep shwo': did you mean 'deep show'?");
+  EXPECT_EQ(Program().Refuse({"zzzz"}).message(), "unknown verb 'zzzz'");
+  EXPECT_EQ(Program().Refuse({"zzzz"}).hint(), "tool has make, start, deep");
+  for (const char* option : {"--stpes", "--stpes=5", "-steps", "--STEPS"}) {
+    const Error error = Program().Refuse({"make", "a", "b", option, "5"});
+    EXPECT_THAT(error.message(), HasSubstr("did you mean --steps?")) << option;
+    EXPECT_EQ(error.hint(), "run 'tool help make' for the options");
+  }
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "--colour"}).message(), "unknown option --colour");
+}
+
+TEST(CommandLine, TellsOfAnUnknownOptionBeforeWhatIsMissing) {
+  EXPECT_THAT(Program().Refuse({"make", "--rat"}).message(), HasSubstr("did you mean --rate?"));
+}
+
+TEST(CommandLine, NamesWhatIsMissingAndWhatIsTooMuch) {
+  EXPECT_EQ(Program().Refuse({}).message(), "tool needs a verb");
+  EXPECT_EQ(Program().Refuse({"deep"}).message(), "tool deep needs a verb");
+  EXPECT_EQ(Program().Refuse({"make"}).message(), "tool make needs INPUT and OUT");
+  EXPECT_EQ(Program().Refuse({"make", "a"}).message(), "tool make needs OUT");
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "c", "d"}).message(), "unexpected argument 'c'");
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "--steps"}).message(), "--steps needs a value");
+}
+
+TEST(CommandLine, TellsANumberFromAWord) {
+  for (const char* word : {"x", "-1", "1.5", "1e3", ""}) {
+    EXPECT_EQ(Program().Refuse({"make", "a", "b", std::string("--steps=") + word}).message(),
+              std::string("--steps takes a whole number, not '") + word + "'");
+  }
+  EXPECT_THAT(Program().Refuse({"make", "a", "b", "--steps", "99999999999999999999"}).message(),
+              HasSubstr("too large"));
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "-r", "fast"}).message(),
+            "--rate takes a number, not 'fast'");
+}
+
+TEST(CommandLine, LeavesTheOptionsOfACommandToIt) {
+  Program program;
+  EXPECT_EQ(program.Help({"start", "-n", "2", "--", "python", "t.py", "--lr", "1"}), "acts");
+  const Error error = Program().Refuse({"start", "python", "t.py", "--lr", "1"});
+  EXPECT_EQ(error.message(), "tool start takes no option --lr behind the command");
+  EXPECT_THAT(error.hint(), HasSubstr("put -- before"));
+}
+
+TEST(CommandLine, HelpsWhereverItIsAskedFor) {
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"--help"}, {"help"}, {"help", "help"}, {"-h"}}) {
+    EXPECT_THAT(Program().Help(line), HasSubstr("Usage: tool [OPTIONS] SUBCOMMAND"));
+  }
+  for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
+           {"deep", "show", "--help"}, {"help", "deep", "show"}, {"deep", "help", "show"}}) {
+    EXPECT_THAT(Program().Help(line), HasSubstr("Usage: tool deep show"));
+  }
+  EXPECT_EQ(Program().Help({"help", "deep", "shwo"}),
+            "unknown verb 'deep shwo': did you mean 'deep show'?");
+}
+
+}  // namespace
+}  // namespace muster::spec

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/log.h"
+#include "spec/command_line.h"
 #include "train/backward.h"
 #include "train/trainer.h"
 #include "vit/flags.h"
@@ -18,6 +19,14 @@ int Fail(const Error& error) {
   std::fprintf(stderr, "muster-train: %s\n", error.ToString().c_str());
   // Nobody can cancel this program but another rank; 130 stays the word for an interrupt.
   if (error.code() == Code::kCancelled) return spec::kFollowerExit;
+  return TraitsOf(error.code()).exit_code;
+}
+
+/// By hand the hint has a line of its own, as with every verb of muster; under muster run one line
+/// must hold it all, because the last line of a dead worker stands for its end.
+int FailToParse(const Error& error, bool by_hand) {
+  if (!by_hand) return Fail(error);
+  std::fprintf(stderr, "muster-train: %s\n  %s\n", error.message().c_str(), error.hint().c_str());
   return TraitsOf(error.code()).exit_code;
 }
 
@@ -39,17 +48,15 @@ constexpr const char* kAbout =
 
 int TrainMain(const std::vector<std::string>& args, const spec::EnvLookup& env) {
   CLI::App app(kAbout, "muster-train");
+  app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   VitFlags vit;
   AddVit(app, vit);
-  try {
-    // CLI11 takes them last first.
-    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return TraitsOf(Code::kInvalid).exit_code;
+  const auto told = spec::ParseCommandLine(app, args, "recipe");
+  if (!told) return FailToParse(told.error(), !env("MUSTER_RUN"));
+  if (*told) {
+    std::fputs((*told)->c_str(), stdout);
+    return 0;
   }
   const Status done = train::Guarded("muster-train", [&]() -> Status { return RunVit(vit, env); });
   return done ? 0 : Fail(done.error());

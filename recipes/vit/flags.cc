@@ -1,10 +1,7 @@
 #include "vit/flags.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "base/text.h"
 #include "vit/ranges.h"
@@ -13,86 +10,77 @@
 namespace muster::recipes {
 namespace {
 
-// CLI11 takes -1 for the greatest unsigned number, and one that is too large for the largest.
-std::string Whole(const std::string& text, bool negative) {
-  const bool minus = negative && text.starts_with('-');
-  const std::string digits = text.substr(minus ? 1 : 0);
-  std::uint64_t value = 0;
-  const char* last = digits.data() + digits.size();
-  const auto [end, error] = std::from_chars(digits.data(), last, value);
-  if (error == std::errc() && end == last) return "";
-  return "'" + text + "' is no whole number of at most " +
-         std::to_string(std::numeric_limits<std::uint64_t>::max());
+/// An option whose default is the value that is there.
+template <typename T>
+void Add(CLI::App& app, const char* flag, T& value, const char* about) {
+  app.add_option(flag, value, about)->capture_default_str();
 }
 
+/// One whose value without it is found elsewhere; `about` says where.
 template <typename T>
-CLI::Option* AddWhole(CLI::App& app, const char* flag, T& value, const char* about = "") {
-  static_assert(std::is_integral_v<T>);
-  return app.add_option(flag, value, about)->check([](const std::string& text) {
-    return Whole(text, std::is_signed_v<T>);
-  });
+void AddFound(CLI::App& app, const char* flag, T& value, const char* about) {
+  app.add_option(flag, value, about);
 }
 
 void AddRunFlags(CLI::App& app, VitFlags& flags) {
   auto& trainer = flags.trainer;
-  app.add_option("--data", flags.data, "packed dataset (default: $MUSTER_DATA_0)");
-  AddWhole(app, "--steps", trainer.steps, "optimizer steps")->capture_default_str();
-  AddWhole(app, "--batch", trainer.global_batch, "samples of all ranks in a step")
-      ->capture_default_str();
-  AddWhole(app, "--channels", flags.channels,
-           "1: images are made grey, 3: RGB (default: those of the first image)");
-  AddWhole(app, "--seed", trainer.seed, "of order, augmentation and first weights")
-      ->capture_default_str();
-  app.add_option("--mode", flags.mode, "canonical (same bits on 1, 2, 4 and 8 ranks) or fast")
-      ->capture_default_str();
-  app.add_option("--overlap", flags.overlap,
-                 "reduce gradients beside backward: auto (with two cores a rank), on or off")
-      ->capture_default_str();
-  app.add_option("--order", flags.order, "sequential, shard, window or full")
-      ->capture_default_str();
-  AddWhole(app, "--decode-threads", trainer.decode_threads, "0 decodes between steps")
-      ->capture_default_str();
-  AddWhole(app, "--log-every", trainer.log_every, "steps")->capture_default_str();
-  AddWhole(app, "--eval-every", trainer.eval_every, "steps; 0: at the end")->capture_default_str();
-  app.add_option("--eval-split", flags.eval_split,
-                 "split to evaluate on (default: test, else validation, else none)");
-  app.add_option("--checkpoint-dir", trainer.checkpoint.folder,
-                 "where to save and resume (default: what muster run says)");
-  AddWhole(app, "--checkpoint-every", trainer.checkpoint.every,
-           "steps; 0: what muster run says, else at the end");
-  AddWhole(app, "--keep", trainer.checkpoint.keep_last, "newest checkpoints to keep; 0: all")
-      ->capture_default_str();
+  AddFound(app, "--data", flags.data, "Folder of a packed dataset; default: the job's first data");
+  Add(app, "--steps", trainer.steps, "Optimizer steps of the whole run");
+  Add(app, "--batch", trainer.global_batch, "Samples of one step, those of all ranks together");
+  AddFound(app, "--channels", flags.channels,
+           "1: grey, 3: RGB; default: the channels of the first image");
+  Add(app, "--seed", trainer.seed, "Number that order, augmentation and first weights come from");
+  Add(app, "--mode", flags.mode, "canonical (the same bits on 1, 2, 4 and 8 ranks) or fast");
+  Add(app, "--overlap", flags.overlap,
+      "Reduce gradients beside backward: on, off or auto (with two cores a rank)");
+  Add(app, "--order", flags.order, "Order of the samples: sequential, shard, window or full");
+  Add(app, "--decode-threads", trainer.decode_threads,
+      "Threads of a rank that decode images; 0: decode between steps");
+  Add(app, "--log-every", trainer.log_every, "Steps from one line of output to the next");
+  Add(app, "--eval-every", trainer.eval_every,
+      "Steps from one evaluation to the next; 0: only at the end");
+  AddFound(app, "--eval-split", flags.eval_split,
+           "Split to evaluate on; default: test, else validation, else none");
+  AddFound(app, "--checkpoint-dir", trainer.checkpoint.folder,
+           "Folder to save to and resume from; default: the job's, else nothing is saved");
+  Add(app, "--checkpoint-every", trainer.checkpoint.every,
+      "Steps from one checkpoint to the next; 0: the job's number, else only at the end");
+  Add(app, "--keep", trainer.checkpoint.keep_last, "Newest checkpoints that are kept; 0: all");
 }
 
 void AddOptimizerFlags(CLI::App& app, VitFlags& flags) {
   auto& optimizer = flags.trainer.optimizer;
-  app.add_option("--lr", flags.learning_rate, "peak learning rate")->capture_default_str();
-  app.add_option("--warm-up", flags.warm_up, "fraction of the steps")->capture_default_str();
-  app.add_option("--schedule", flags.schedule, "constant, cosine or wsd")->capture_default_str();
-  app.add_option("--weight-decay", optimizer.weight_decay, "decoupled")->capture_default_str();
-  app.add_option("--beta1", optimizer.beta1)->capture_default_str();
-  app.add_option("--beta2", optimizer.beta2)->capture_default_str();
-  app.add_option("--clip-norm", optimizer.clip_norm, "0: no clipping")->capture_default_str();
+  Add(app, "--lr", flags.learning_rate, "Peak learning rate");
+  Add(app, "--warm-up", flags.warm_up, "Part of the steps in which the rate rises, 0 to 1");
+  Add(app, "--schedule", flags.schedule, "Learning rate after warm-up: constant, cosine or wsd");
+  Add(app, "--weight-decay", optimizer.weight_decay,
+      "Share of a weight taken off per step and unit of the learning rate");
+  Add(app, "--beta1", optimizer.beta1, "Decay per step of AdamW's mean of gradients, below 1");
+  Add(app, "--beta2", optimizer.beta2, "Decay per step of AdamW's mean of squares, below 1");
+  Add(app, "--clip-norm", optimizer.clip_norm,
+      "Longest gradient, as its L2 norm; longer ones are scaled down; 0: never");
 }
 
 void AddModelFlags(CLI::App& app, VitOptions& model) {
-  AddWhole(app, "--patch", model.patch, "pixels, both ways")->capture_default_str();
-  AddWhole(app, "--width", model.width, "channels of a token")->capture_default_str();
-  AddWhole(app, "--blocks", model.blocks)->capture_default_str();
-  AddWhole(app, "--heads", model.heads)->capture_default_str();
-  AddWhole(app, "--mlp-ratio", model.mlp_ratio)->capture_default_str();
-  app.add_option("--label-smoothing", model.label_smoothing)->capture_default_str();
-  AddWhole(app, "--crop-padding", model.augmentation.crop_padding, "shift by up to so many pixels")
-      ->capture_default_str();
-  app.add_option("--crop-fraction", model.augmentation.fraction, "of the images that are shifted")
-      ->capture_default_str();
-  app.add_flag("--flip,!--no-flip", model.augmentation.flip, "mirror half of the images");
+  Add(app, "--patch", model.patch, "Side of a square patch, in pixels");
+  Add(app, "--width", model.width, "Channels of a token");
+  Add(app, "--blocks", model.blocks, "Transformer blocks");
+  Add(app, "--heads", model.heads, "Attention heads of a block; they divide the width");
+  Add(app, "--mlp-ratio", model.mlp_ratio, "Hidden channels of an MLP, in widths");
+  Add(app, "--label-smoothing", model.label_smoothing,
+      "Share of the target that is spread over all classes, 0 to below 1");
+  Add(app, "--crop-padding", model.augmentation.crop_padding,
+      "Shift images by up to so many pixels each way; 0: not at all");
+  Add(app, "--crop-fraction", model.augmentation.fraction, "Part of the images shifted, 0 to 1");
+  app.add_flag("--flip,!--no-flip", model.augmentation.flip,
+               "Mirror half of the images, or none; default: none");
 }
 
 }  // namespace
 
 void AddVit(CLI::App& app, VitFlags& flags) {
-  CLI::App& vit = *app.add_subcommand("vit", "vision transformer for image classification");
+  CLI::App& vit =
+      *app.add_subcommand("vit", "Trains a vision transformer that tells the classes of images");
   AddRunFlags(vit, flags);
   AddOptimizerFlags(vit, flags);
   AddModelFlags(vit, flags.model);

@@ -92,7 +92,7 @@ std::string DigestIn(const std::string& folder) {
   MUSTER_CHECK(path.has_value());
   auto opened = checkpoint::Checkpoint::Open(PosixFiles(), *path);
   MUSTER_CHECK(opened.has_value());
-  return checkpoint::Digest(*opened, checkpoint::Scope::kAll).value();
+  return checkpoint::Digest(*opened, checkpoint::kAllGroups).value();
 }
 
 TEST(CanonicalMode, GivesTheSameBitsOnOneTwoFourAndEightRanks) {

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 
 struct Arguments {
   std::vector<std::string> paths;
-  std::string only = "all";
+  std::string group{checkpoint::kAllGroups};
 };
 
 struct Digested {
@@ -27,13 +27,12 @@ struct Digested {
 };
 
 Result<std::vector<Digested>> DigestAll(const Arguments& arguments) {
-  const checkpoint::Scope scope = MUSTER_TRY(ParseScope(arguments.only));
   std::vector<Digested> all;
   for (const std::string& path : arguments.paths) {
     checkpoint::Checkpoint opened = MUSTER_TRY(OpenCheckpoint(path));
     all.push_back({.path = opened.path(),
                    .step = opened.manifest().step,
-                   .digest = MUSTER_TRY(checkpoint::Digest(opened, scope))});
+                   .digest = MUSTER_TRY(checkpoint::Digest(opened, arguments.group))});
   }
   return all;
 }
@@ -47,7 +46,7 @@ Result<int> Run(const Arguments& arguments, bool json) {
     for (const Digested& digested : all)
       rows.push_back(
           {{"path", digested.path}, {"step", digested.step}, {"digest", digested.digest}});
-    Json document = {{"only", arguments.only}, {"checkpoints", std::move(rows)}};
+    Json document = {{"group", arguments.group}, {"checkpoints", std::move(rows)}};
     if (all.size() > 1) document["bitwise_equal"] = equal;
     MUSTER_TRY(PrintJson(document));
     return equal ? 0 : 1;
@@ -68,8 +67,7 @@ void AddCkptDigest(CLI::App& parent, Invocation& invocation) {
   const auto arguments = std::make_shared<Arguments>();
   app->add_option("CKPT", arguments->paths, "Checkpoints, or folders whose newest is meant")
       ->required();
-  app->add_option("--only", arguments->only, "params, or all (optimizer state too)")
-      ->capture_default_str();
+  AddGroupOption(*app, arguments->group);
   app->callback([&invocation, arguments] {
     invocation.action = [&invocation, arguments] { return Run(*arguments, invocation.json); };
   });

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
 
@@ -27,8 +28,9 @@ Result<int> Run(const Arguments& arguments, bool json) {
                           {"tensors", opened.manifest().index.entries.size()}}));
     return 0;
   }
-  Note(fmt::format("muster: wrote {} tensors of {} to {}\n", opened.manifest().index.entries.size(),
-                   opened.path(), arguments.output));
+  Note(fmt::format("muster: wrote {} of {} to {}\n",
+                   Counted(opened.manifest().index.entries.size(), "tensor"), opened.path(),
+                   arguments.output));
   return 0;
 }
 
@@ -40,7 +42,9 @@ void AddCkptExport(CLI::App& parent, Invocation& invocation) {
   app->add_option("CKPT", arguments->path, "A checkpoint, or a folder whose newest is meant")
       ->required();
   app->add_option("FILE", arguments->output, "The file to write; it must not exist")->required();
-  app->add_option("--group", arguments->group, "param, exp_avg, …")->capture_default_str();
+  app->add_option("--group", arguments->group,
+                  "The group whose tensors are written (muster ckpt show lists the groups)")
+      ->capture_default_str();
   app->callback([&invocation, arguments] {
     invocation.action = [&invocation, arguments] { return Run(*arguments, invocation.json); };
   });

@@ -1,10 +1,11 @@
-// muster ckpt ls DIR: the committed checkpoints of a folder, oldest first; a damaged one says so.
+// muster ckpt ls CKPT: the committed checkpoints of a folder, oldest first; a damaged one says so.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/absent.h"
 #include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
@@ -32,7 +33,7 @@ Json Describe(const checkpoint::CheckpointInfo& info) {
 
 std::string Line(const Json& row) {
   if (row.contains("damage"))
-    return fmt::format("{:>12}  damaged: {}\n", row["step"].get<std::uint64_t>(),
+    return fmt::format("{:>12}  is damaged: {}\n", row["step"].get<std::uint64_t>(),
                        PlainLine(row["damage"].get<std::string>()));
   return fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", row["step"].get<std::uint64_t>(),
                      PlainLine(row["created_utc"].get<std::string>()),
@@ -41,23 +42,37 @@ std::string Line(const Json& row) {
                      PlainLine(row["model"].get<std::string>()));
 }
 
+/// The table, and a sentence when something is wrong.
+std::string ToText(const Json& rows) {
+  std::string text = fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", "STEP", "CREATED",
+                                 "SIZE", "RANKS", "GEN", "MODEL");
+  std::size_t damaged = 0;
+  for (const Json& row : rows) {
+    text += Line(row);
+    damaged += row.contains("damage") ? 1 : 0;
+  }
+  if (damaged == 0) return text;
+  return text + fmt::format("{} of {} {} damaged; a run that resumes passes over it\n", damaged,
+                            Counted(rows.size(), "checkpoint"), damaged == 1 ? "is" : "are");
+}
+
 Result<int> Run(const std::string& path, bool json) {
-  const std::string folder = MUSTER_TRY(checkpoint::ResolveFolder(PosixFiles(), path));
+  const std::string folder = MUSTER_TRY(CheckpointFolder(path));
   Json rows = Json::array();
-  for (const auto& info : MUSTER_TRY(checkpoint::ListCheckpoints(PosixFiles(), folder)))
-    rows.push_back(Describe(info));
+  // A job that has not saved yet has not made its folder either.
+  if (folder == path || PosixFiles().Exists(folder)) {
+    for (const auto& info : MUSTER_TRY(checkpoint::ListCheckpoints(PosixFiles(), folder)))
+      rows.push_back(Describe(info));
+  }
   if (json) {
     MUSTER_TRY(PrintJson({{"folder", folder}, {"checkpoints", rows}}));
     return 0;
   }
   if (rows.empty()) {
-    Note(fmt::format("muster: {} holds no committed checkpoint\n", folder));
+    Note(fmt::format("muster: there is no committed checkpoint in {}\n", AbsolutePath(folder)));
     return 0;
   }
-  std::string text = fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", "STEP", "CREATED",
-                                 "SIZE", "RANKS", "GEN", "MODEL");
-  for (const Json& row : rows) text += Line(row);
-  MUSTER_TRY(PrintText(text));
+  MUSTER_TRY(PrintText(ToText(rows)));
   return 0;
 }
 
@@ -67,7 +82,7 @@ void AddCkptLs(CLI::App& parent, Invocation& invocation) {
   CLI::App* app =
       AddSubcommand(parent, "ls", "List the committed checkpoints of a folder", invocation);
   const auto folder = std::make_shared<std::string>();
-  app->add_option("DIR", *folder, "A folder of checkpoints, or a run folder")->required();
+  app->add_option("CKPT", *folder, "A folder of checkpoints, or a run folder")->required();
   app->callback([&invocation, folder] {
     invocation.action = [&invocation, folder] { return Run(*folder, invocation.json); };
   });

@@ -54,16 +54,17 @@ std::string Header(const std::string& path, const Manifest& manifest) {
     text += fmt::format("  {:<15} {}\n", PlainLine(key), PlainLine(value));
   };
   line("model", manifest.model + " " + manifest.config_json);
-  line("step", fmt::format("{} (generation {}, {} ranks)", manifest.step,
-                           manifest.generation.value(), manifest.world));
+  line("step", fmt::format("{} (generation {}, {})", manifest.step, manifest.generation.value(),
+                           Counted(manifest.world, "rank")));
   line("created", manifest.created_utc);
   line("size", FormatBytes(StoredBytes(manifest)));
   line("groups", groups);
   line("loader", manifest.loader_state);
   line("random key", std::to_string(manifest.random_key));
-  line("arithmetic", manifest.canonical.enabled ? fmt::format("canonical, {} virtual shards",
-                                                              manifest.canonical.virtual_shards)
-                                                : "fast");
+  line("arithmetic",
+       manifest.canonical.enabled
+           ? "canonical, " + Counted(manifest.canonical.virtual_shards, "virtual shard")
+           : "fast");
   for (const auto& [key, value] : manifest.environment) line(key, value);
   return text;
 }
@@ -81,7 +82,8 @@ Result<int> Run(const std::string& path, bool json) {
     text += fmt::format("  {:<48} [{}]\n", PlainLine(entry.name), fmt::join(entry.shape, ", "));
     elements += entry.length;
   }
-  text += fmt::format("{} tensors, {} parameters\n", manifest.index.entries.size(), elements);
+  text += fmt::format("{}, {}\n", Counted(manifest.index.entries.size(), "tensor"),
+                      Counted(elements, "parameter"));
   MUSTER_TRY(PrintText(text));
   return 0;
 }

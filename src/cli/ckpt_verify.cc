@@ -25,9 +25,12 @@ Result<int> Run(const std::string& path, bool json) {
   }
   std::string text;
   for (const std::string& damage : report.damage) text += PlainLine(damage) + "\n";
-  text += fmt::format("{}: {}, {} in {} files\n", opened.path(), whole ? "whole" : "damaged",
-                      FormatBytes({static_cast<std::int64_t>(report.bytes)}),
-                      opened.manifest().files.size());
+  const std::string read = FormatBytes({static_cast<std::int64_t>(report.bytes)});
+  const std::string files = Counted(opened.manifest().files.size(), "file");
+  text += whole ? fmt::format("{} is whole: {} in {} hold their checksums\n", opened.path(), read,
+                              files)
+                : fmt::format("{} is damaged in {}, told above; {} in {} were read\n",
+                              opened.path(), Counted(report.damage.size(), "place"), read, files);
   MUSTER_TRY(PrintText(text));
   return whole ? 0 : 1;
 }

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -9,13 +8,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/write_all.h"
 #include "cli/verb.h"
-#include "spec/near_miss.h"
+#include "spec/command_line.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr std::string_view kVersion = MUSTER_VERSION;
+constexpr std::string_view kHelpText = "Print this help and exit";
+constexpr std::string_view kJsonText = "One JSON document on stdout, errors included";
 
 constexpr std::string_view kOverview =
     R"(Muster runs training jobs to the end, on anyone's machines.
@@ -42,62 +44,22 @@ std::string ForTerminal(std::string_view text) {
   return PlainText(lines);
 }
 
-/// `muster help a b` is `muster a b --help`.
-std::vector<std::string> RewriteHelp(std::vector<std::string> words) {
-  if (words.empty() || words[0] != "help") return words;
-  words.erase(words.begin());
-  words.push_back("--help");
-  return words;
-}
-
 /// Known before parsing, so that usage errors are JSON too. What follows `--` is another program's.
 bool WantsJson(const std::vector<std::string>& words) {
   const auto end = std::ranges::find(words, "--");
   return std::find(words.begin(), end, "--json") != end;
 }
 
-std::vector<std::string_view> VerbsOf(const CLI::App& app) {
-  std::vector<std::string_view> names;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(verb->get_name());
-  }
-  return names;
+/// Asked for before any verb.
+bool WantsVersion(const std::vector<std::string>& words) {
+  const auto verb = std::ranges::find_if(words, [](const auto& word) { return word[0] != '-'; });
+  return std::find(words.begin(), verb, "--version") != verb;
 }
 
-/// Of an unknown or missing verb CLI11 says only that a subcommand is required.
-Status CheckVerbs(const CLI::App& root, const std::vector<std::string>& words) {
-  const CLI::App* app = &root;
-  std::string path = "muster";
-  for (auto word = words.begin(); !VerbsOf(*app).empty(); ++word) {
-    const std::vector<std::string_view> verbs = VerbsOf(*app);
-    if (word == words.end()) {
-      return Error(Code::kInvalid, path + " needs a verb",
-                   fmt::format("one of {}", fmt::join(verbs, ", ")));
-    }
-    if (word->starts_with("-")) return Ok();
-    if (std::ranges::find(verbs, *word) == verbs.end()) {
-      const auto meant = spec::NearMiss(*word, verbs);
-      return Error(Code::kInvalid, fmt::format("{} has no verb '{}'", path, *word),
-                   meant ? fmt::format("did you mean '{} {}'?", path, *meant)
-                         : fmt::format("it has {}", fmt::join(verbs, ", ")));
-    }
-    app = app->get_subcommand(*word);
-    path += " " + *word;
-  }
-  return Ok();
-}
-
-/// The longest "muster a b" of verbs that the words begin with, for the hint of a usage error.
-std::string HelpFor(const CLI::App& root, const std::vector<std::string>& words) {
-  const CLI::App* app = &root;
-  std::string command = "muster help";
-  for (const std::string& word : words) {
-    const std::vector<std::string_view> verbs = VerbsOf(*app);
-    if (std::ranges::find(verbs, word) == verbs.end()) break;
-    app = app->get_subcommand(word);
-    command += " " + word;
-  }
-  return command;
+/// What was asked for instead of an action: as it is, or as the one document of --json.
+int Tell(std::string_view name, const std::string& text, bool json) {
+  const nlohmann::json document = {{name, text}};
+  return Print(json ? document.dump() + "\n" : text) ? 0 : 1;
 }
 
 int Fail(const Error& error, bool json) {
@@ -110,21 +72,16 @@ int Fail(const Error& error, bool json) {
 CLI::App* AddSubcommand(CLI::App& parent, std::string_view name, std::string_view summary,
                         Invocation& invocation) {
   CLI::App* app = parent.add_subcommand(std::string(name), std::string(summary));
-  app->add_flag("--json", invocation.json, "One JSON document on stdout, errors included");
+  app->add_flag("--json", invocation.json, std::string(kJsonText));
   app->fallthrough(false);
   return app;
 }
 
 Status Print(std::string_view text) {
-  while (!text.empty()) {
-    const auto n = ::write(STDOUT_FILENO, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EPIPE) return Ok();
-    if (n < 0 && errno == EBADF) return Error(Code::kPrecondition, "write to stdout: it is closed");
-    if (n < 0) return ErrnoError("write to stdout", errno);
-    text.remove_prefix(static_cast<std::size_t>(n));
-  }
-  return Ok();
+  const Written written = WriteAll(STDOUT_FILENO, AsBytes(text));
+  if (written.error == 0 || written.error == EPIPE) return Ok();
+  if (written.error == EBADF) return Error(Code::kPrecondition, "write to stdout: it is closed");
+  return ErrnoError("write to stdout", written.error);
 }
 
 void PrintError(const Error& error, bool json) {
@@ -150,23 +107,21 @@ void Note(std::string_view text) {
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<std::string> words = RewriteHelp({argv + 1, argv + argc});
+  const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) return Print(kOverview) ? 0 : 1;
   const bool json = WantsJson(words);
+  if (WantsVersion(words)) return Tell("version", std::string(kVersion) + (json ? "" : "\n"), json);
   Invocation invocation{.json = json, .program = ProgramPath()};
   CLI::App app("Muster runs training jobs to the end, on anyone's machines.", "muster");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_help_flag("-h,--help", std::string(kHelpText));
+  app.add_flag("--json", invocation.json, std::string(kJsonText));
+  bool version = false;
+  app.add_flag("--version", version, "Print the version and exit");
   app.require_subcommand(1);
   AddVerbs(app, invocation);
-  if (const Status known = CheckVerbs(app, words); !known) return Fail(known.error(), json);
-  try {
-    // CLI11 takes the arguments from the back.
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string hint = fmt::format("run '{}' for the flags", HelpFor(app, words));
-    return Fail(Error(Code::kInvalid, error.what(), hint), json);
-  }
+  const auto told = spec::ParseCommandLine(app, words, "verb");
+  if (!told) return Fail(told.error(), json);
+  if (*told) return Tell("help", **told, json);
   const Result<int> result = invocation.action();
   return result ? *result : Fail(result.error(), invocation.json);
 }

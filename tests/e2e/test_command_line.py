@@ -55,19 +55,67 @@ def test_usage_errors_are_json_where_asked_for(muster, every_verb):
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        (["dta"], "muster has no verb 'dta'", "did you mean 'muster data'?"),
-        (["data", "pakc", "a", "b"], "muster data has no verb 'pakc'", "did you mean 'muster data pack'?"),
-        (["help", "zzzzzzzz"], "muster has no verb 'zzzzzzzz'", "it has "),
+        (["dta"], "unknown verb 'dta': did you mean 'data'?", "run 'muster help' for the verbs"),
+        (["data", "pakc", "a", "b"], "unknown verb 'data pakc': did you mean 'data pack'?", "run 'muster help data'"),
+        (["help", "zzzzzzzz"], "unknown verb 'zzzzzzzz'", "muster has data, run, "),
         (["data"], "muster data needs a verb", "pack"),
-        (["data", "pack"], "required", "run 'muster help data pack'"),
+        (["data", "pack"], "muster data pack needs INPUT and OUT", "run 'muster help data pack'"),
+        (["ckpt", "diff", "a"], "muster ckpt diff needs B", "run 'muster help ckpt diff'"),
+        (["ckpt", "ls", "a", "b", "c"], "unexpected argument 'b'", "run 'muster help ckpt ls'"),
+        (["run", "--rnks", "2", "--", "true"], "unknown option --rnks: did you mean --ranks?", "run 'muster help run'"),
+        (["ckpt", "ls", "--jsn"], "unknown option --jsn: did you mean --json?", "run 'muster help ckpt ls'"),
+        (["run", "-n", "x", "--", "true"], "--ranks takes a whole number, not 'x'", "run 'muster help run'"),
+        (["report", "x", "-o"], "--output needs a value", "run 'muster help report'"),
+        (["run", "python", "x.py", "--foo"], "takes no option --foo behind the command", "put -- before a command"),
     ],
 )
 def test_a_wrong_verb_is_named_and_the_right_one_suggested(muster, words, message, hint):
     done = muster(*words)
     assert (done.code, done.out) == (2, "")
-    assert message in done.err
-    assert hint in done.err
+    first, last = done.err.splitlines()
+    assert first == f"muster: {message}" or (message in first and not message.startswith("unknown")), done.err
+    assert hint in last
 
 
 def test_the_version_is_printed(muster):
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", muster("--version").out)
+
+
+def test_help_and_version_are_json_where_asked_for(muster):
+    version = muster("--version").out.strip()
+    assert muster("--version", "--json").json() == {"version": version}
+    for words in (["help", "run"], ["run", "--help"], ["help"], ["help", "help"]):
+        done = muster(*words, "--json")
+        assert done.code == 0 and "Usage: muster" in done.json()["help"], words
+
+
+def test_help_of_help_is_help(muster):
+    assert muster("help", "help").out == muster("help").out == muster("--help").out
+    assert muster("ckpt", "help", "diff").out == muster("help", "ckpt", "diff").out
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["show", "nosuch"], "run folder"),
+        (["report", "nosuch"], "run folder"),
+        (["run", "nosuch.yaml"], "job file"),
+        (["explain", "nosuch.yaml"], "job file"),
+        (["ckpt", "ls", "nosuch"], "checkpoint, folder of checkpoints or run folder"),
+    ],
+)
+def test_what_is_absent_is_told_in_one_form(muster, tmp_path, words, what):
+    done = muster(*words)
+    first, last = done.err.splitlines()
+    assert (done.code, done.out, first) == (3, "", f"muster: there is no {what} at {tmp_path / words[-1]}")
+    assert last.startswith("  ")
+
+
+def test_a_syntax_error_is_told_in_plain_words_with_its_line(muster, tmp_path):
+    (tmp_path / "job.yaml").write_text("apiVersion: muster/v1\nkind: Job\nspec:\n  command: [a\n  nodes: 1\n")
+    done = muster("explain", "job.yaml")
+    assert done.code == 2 and done.out == ""
+    first, shown, mark, hint = done.err.splitlines()
+    assert first.startswith("muster: job.yaml:5:") and "'[' above is not closed" in first
+    assert shown == "  5 |   nodes: 1" and mark.strip().endswith("^")
+    assert "job-file.md" in hint

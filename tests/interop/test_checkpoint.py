@@ -86,8 +86,8 @@ def test_another_reader_sees_the_values():
 
 
 def test_digest_is_the_one_of_another_reader(muster, checkpoints):
-    for only, group in (("all", None), ("params", "param")):
-        done = muster("ckpt", "digest", checkpoints, "--only", only, "--json")
+    for name, group in (("all", None), ("param", "param")):
+        done = muster("ckpt", "digest", checkpoints, "--group", name, "--json")
         assert done.code == 0
         assert done.json()["checkpoints"][0]["digest"] == digest(checkpoints / STEP, group)
 

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "base/half.h"
 #include "train/checkpoint/digest.h"
@@ -66,37 +67,29 @@ Element ElementAt(const std::byte* at, DType dtype) {
   return {};
 }
 
-void Compare(ByteSpan a, ByteSpan b, DType dtype, TensorDifference& difference) {
+/// A NaN is further away than any number.
+bool IsFurther(double distance, double furthest) {
+  return !std::isnan(furthest) && (std::isnan(distance) || distance > furthest);
+}
+
+/// `first` is the number of the first element of both pieces in their tensor.
+void Compare(ByteSpan a, ByteSpan b, DType dtype, std::uint64_t first,
+             TensorDifference& difference) {
   const std::uint64_t size = SizeOf(dtype);
   for (std::size_t at = 0; at < a.size(); at += size) {
     if (std::memcmp(a.data() + at, b.data() + at, size) == 0) continue;
     const Element x = ElementAt(a.data() + at, dtype);
     const Element y = ElementAt(b.data() + at, dtype);
-    ++difference.unequal;
     const double distance = std::abs(x.value - y.value);
-    // A NaN sticks: nothing is greater than it.
-    if (std::isnan(distance) || distance > difference.max_abs) difference.max_abs = distance;
+    if (difference.unequal++ == 0 || IsFurther(distance, difference.max_abs)) {
+      difference.max_abs = distance;
+      difference.max_at = first + at / size;
+    }
     const std::int64_t high = std::max(x.place, y.place);
     const std::int64_t low = std::min(x.place, y.place);
     difference.max_ulp = std::max(
         difference.max_ulp, static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low));
   }
-}
-
-Status RequireEqualTensors(const std::vector<TensorRef>& a, const std::vector<TensorRef>& b) {
-  const auto differ = [](const std::string& what) {
-    return Error(Code::kPrecondition, "the checkpoints hold other tensors: " + what,
-                 "muster ckpt show lists the tensors of each");
-  };
-  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i) {
-    if (i >= a.size()) return differ("only the second has '" + b[i].entry->name + "'");
-    if (i >= b.size()) return differ("only the first has '" + a[i].entry->name + "'");
-    if (a[i].group != b[i].group || a[i].entry->name != b[i].entry->name)
-      return differ("'" + a[i].entry->name + "' against '" + b[i].entry->name + "'");
-    if (a[i].dtype != b[i].dtype || a[i].entry->shape != b[i].entry->shape)
-      return differ("'" + a[i].entry->name + "' has another dtype or shape");
-  }
-  return Ok();
 }
 
 Result<TensorDifference> DiffTensor(Checkpoint& a, Checkpoint& b, const TensorRef& tensor) {
@@ -107,22 +100,61 @@ Result<TensorDifference> DiffTensor(Checkpoint& a, Checkpoint& b, const TensorRe
   MUSTER_TRY(ForEachPiece(a, tensor, [&](ByteSpan piece) -> Status {
     other.resize(piece.size());
     MUSTER_TRY(b.Read(tensor.group, tensor.entry->name, at, other));
-    Compare(piece, other, tensor.dtype, difference);
+    Compare(piece, other, tensor.dtype, at, difference);
     at += piece.size() / SizeOf(tensor.dtype);
     return Ok();
   }));
   return difference;
 }
 
+TensorName NameOf(const TensorRef& tensor) {
+  return {.group = tensor.group, .name = tensor.entry->name};
+}
+
+bool IsBefore(const TensorRef& a, const TensorRef& b) {
+  return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
+}
+
+bool IsAlike(const TensorRef& a, const TensorRef& b) {
+  return a.dtype == b.dtype && a.entry->shape == b.entry->shape;
+}
+
+/// Nothing where only the other checkpoint has the group.
+Result<std::vector<TensorRef>> TensorsOrNone(const Checkpoint& checkpoint, std::string_view group,
+                                             const Checkpoint& other) {
+  auto tensors = TensorsOf(checkpoint.manifest(), group);
+  if (!tensors && TensorsOf(other.manifest(), group)) return std::vector<TensorRef>{};
+  return tensors;
+}
+
 }  // namespace
 
-Result<std::vector<TensorDifference>> Diff(Checkpoint& a, Checkpoint& b, Scope scope) {
-  const std::vector<TensorRef> tensors = TensorsOf(a.manifest(), scope);
-  MUSTER_TRY(RequireEqualTensors(tensors, TensorsOf(b.manifest(), scope)));
-  std::vector<TensorDifference> differences;
-  for (const TensorRef& tensor : tensors)
-    differences.push_back(MUSTER_TRY(DiffTensor(a, b, tensor)));
-  return differences;
+bool Difference::BitwiseEqual() const {
+  return unlike.empty() && only_a.empty() && only_b.empty() &&
+         std::ranges::all_of(tensors, [](const auto& tensor) { return tensor.unequal == 0; });
+}
+
+Result<Difference> Diff(Checkpoint& a, Checkpoint& b, std::string_view group) {
+  const std::vector<TensorRef> all_a = MUSTER_TRY(TensorsOrNone(a, group, b));
+  const std::vector<TensorRef> all_b = MUSTER_TRY(TensorsOrNone(b, group, a));
+  Difference difference;
+  auto in_a = all_a.begin();
+  auto in_b = all_b.begin();
+  while (in_a != all_a.end() || in_b != all_b.end()) {
+    if (in_b == all_b.end() || (in_a != all_a.end() && IsBefore(*in_a, *in_b))) {
+      difference.only_a.push_back(NameOf(*in_a++));
+    } else if (in_a == all_a.end() || IsBefore(*in_b, *in_a)) {
+      difference.only_b.push_back(NameOf(*in_b++));
+    } else {
+      if (IsAlike(*in_a, *in_b))
+        difference.tensors.push_back(MUSTER_TRY(DiffTensor(a, b, *in_a)));
+      else
+        difference.unlike.push_back(NameOf(*in_a));
+      ++in_a;
+      ++in_b;
+    }
+  }
+  return difference;
 }
 
 }  // namespace muster::checkpoint

@@ -52,10 +52,10 @@ std::string LineOf(const TensorRef& tensor) {
 
 }  // namespace
 
-Result<std::string> Digest(Checkpoint& checkpoint, Scope scope) {
+Result<std::string> Digest(Checkpoint& checkpoint, std::string_view group) {
   Sha256 hash = MUSTER_TRY(Sha256::Create());
   MUSTER_TRY(hash.Add(AsBytes("muster-digest/1\n")));
-  for (const TensorRef& tensor : TensorsOf(checkpoint.manifest(), scope)) {
+  for (const TensorRef& tensor : MUSTER_TRY(TensorsOf(checkpoint.manifest(), group))) {
     MUSTER_TRY(hash.Add(AsBytes(LineOf(tensor))));
     MUSTER_TRY(ForEachPiece(checkpoint, tensor, [&](ByteSpan piece) { return hash.Add(piece); }));
   }

@@ -6,18 +6,6 @@
 namespace muster::checkpoint {
 namespace {
 
-Result<std::vector<TensorRef>> TensorsOfGroup(const Manifest& manifest, std::string_view group) {
-  std::vector<TensorRef> tensors;
-  for (TensorRef& tensor : TensorsOf(manifest, Scope::kAll)) {
-    if (tensor.group == group) tensors.push_back(std::move(tensor));
-  }
-  if (tensors.empty())
-    return Error(Code::kNotFound,
-                 "the checkpoint has no tensors in group '" + std::string(group) + "'",
-                 "muster ckpt show lists its groups");
-  return tensors;
-}
-
 Result<std::string> HeaderOf(const Manifest& manifest, const std::vector<TensorRef>& tensors) {
   std::vector<SafetensorsEntry> entries;
   std::uint64_t at = 0;
@@ -54,7 +42,10 @@ Status Export(Checkpoint& checkpoint, FileSystem& files, std::string_view group,
   if (path.empty() || path.ends_with('/'))
     return Error(Code::kInvalid, "'" + path + "' names no file to write",
                  "give a name like model.safetensors");
-  const std::vector<TensorRef> tensors = MUSTER_TRY(TensorsOfGroup(checkpoint.manifest(), group));
+  if (group == kAllGroups)
+    return Error(Code::kInvalid, "a file holds the tensors of one group, not of all",
+                 "groups have tensors of the same names; write a file for each");
+  const std::vector<TensorRef> tensors = MUSTER_TRY(TensorsOf(checkpoint.manifest(), group));
   if (files.Exists(path))
     return Error(Code::kAlreadyExists, path + " exists already", "choose another name");
   const std::string temporary = TemporaryBeside(path);

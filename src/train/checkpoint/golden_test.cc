@@ -78,7 +78,7 @@ TEST(Golden, IsReadWithItsDigest) {
   auto checkpoint = Checkpoint::Open(PosixFiles(), kGolden);
   ASSERT_TRUE(checkpoint) << checkpoint.error().message();
   EXPECT_TRUE(checkpoint->Verify()->damage.empty());
-  EXPECT_EQ(*Digest(*checkpoint, Scope::kAll), kDigest);
+  EXPECT_EQ(*Digest(*checkpoint, kAllGroups), kDigest);
   std::vector<float> w(6);
   ASSERT_TRUE(checkpoint->ReadTensor("param", "w", std::as_writable_bytes(std::span(w))));
   EXPECT_EQ(w, (std::vector<float>{0, 0.5, 1, 1.5, 2, 2.5}));

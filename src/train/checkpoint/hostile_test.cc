@@ -62,9 +62,9 @@ class Hostile : public ::testing::Test {
     auto opened = Open();
     if (!opened) return opened.error().message();
     const auto verified = opened->Verify();
-    const auto digest = Digest(*opened, Scope::kAll);
+    const auto digest = Digest(*opened, kAllGroups);
     auto again = Open();
-    const auto diff = Diff(*again, *opened, Scope::kAll);
+    const auto diff = Diff(*again, *opened, kAllGroups);
     const auto exported = Export(*again, PosixFiles(), "param", folder_ / "out.safetensors");
     if (!verified || verified->damage.empty()) return "verified";
     if (digest) return "digested";

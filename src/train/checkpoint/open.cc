@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/absent.h"
 #include "base/crc32c.h"
 #include "base/durable.h"
 #include "base/readable_file.h"
@@ -81,20 +82,14 @@ Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::s
   return std::optional(all.back());
 }
 
-Result<std::string> ResolveFolder(FileSystem& files, const std::string& path) {
-  if (!files.Exists(path))
-    return Error(Code::kNotFound, path + " does not exist",
-                 "give a step-… folder, a folder that holds some, or a run folder");
-  const std::string inner = path + "/checkpoints";
-  return files.Exists(path + "/run.json") && files.Exists(inner) ? inner : path;
-}
-
 Result<std::string> ResolveCheckpoint(FileSystem& files, const std::string& path) {
-  const std::string folder = MUSTER_TRY(ResolveFolder(files, path));
+  if (!files.Exists(path))
+    return Absent("checkpoint or folder of checkpoints", path,
+                  "look at the name; muster ckpt ls FOLDER lists checkpoints");
   if (files.Exists(path + "/" + std::string(kManifestName)) || ParseStepName(muster::NameOf(path)))
     return path;
-  if (const auto latest = MUSTER_TRY(FindLatest(files, folder))) return latest->path;
-  return Error(Code::kNotFound, folder + " holds no committed checkpoint",
+  if (const auto latest = MUSTER_TRY(FindLatest(files, path))) return latest->path;
+  return Error(Code::kNotFound, AbsolutePath(path) + " holds no committed checkpoint",
                "give a step-… folder, or a folder that holds some");
 }
 

@@ -30,12 +30,8 @@ Result<std::vector<CheckpointInfo>> ListCheckpoints(FileSystem& files, const std
 /// The newest committed one; nothing when there is none or the folder is absent.
 Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::string& folder);
 
-/// The folder of checkpoints that `path` means: itself, or `checkpoints/` in it when it is a run
-/// folder.
-Result<std::string> ResolveFolder(FileSystem& files, const std::string& path);
-
-/// `path` itself when it is a checkpoint, the newest one when it is a folder of checkpoints or a
-/// run folder. NotFound with a hint otherwise.
+/// `path` itself when it is a checkpoint, the newest one when it is a folder of checkpoints.
+/// NotFound with a hint otherwise.
 Result<std::string> ResolveCheckpoint(FileSystem& files, const std::string& path);
 
 struct VerifyReport {

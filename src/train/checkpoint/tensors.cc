@@ -1,18 +1,33 @@
 #include "train/checkpoint/tensors.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "train/checkpoint/block_sums.h"
 
 namespace muster::checkpoint {
 
-std::vector<TensorRef> TensorsOf(const Manifest& manifest, Scope scope) {
+namespace {
+
+Error NoGroup(const Manifest& manifest, std::string_view group) {
+  std::string known;
+  for (const Group& there : manifest.index.groups) known += there.name + ", ";
+  return {Code::kNotFound, "the checkpoint has no group '" + std::string(group) + "'",
+          "it has " + known + "and 'all' stands for every one"};
+}
+
+}  // namespace
+
+Result<std::vector<TensorRef>> TensorsOf(const Manifest& manifest, std::string_view group) {
   std::vector<TensorRef> tensors;
-  for (const Group& group : manifest.index.groups) {
-    if (scope == Scope::kParams && group.name != kParamGroup) continue;
+  bool known = group == kAllGroups;
+  for (const Group& there : manifest.index.groups) {
+    if (group != kAllGroups && there.name != group) continue;
+    known = true;
     for (const IndexEntry& entry : manifest.index.entries)
-      tensors.push_back({.group = group.name, .dtype = group.dtype, .entry = &entry});
+      tensors.push_back({.group = there.name, .dtype = there.dtype, .entry = &entry});
   }
+  if (!known) return NoGroup(manifest, group);
   std::ranges::sort(tensors, [](const TensorRef& a, const TensorRef& b) {
     return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
   });

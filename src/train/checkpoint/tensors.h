@@ -16,8 +16,9 @@ struct TensorRef {
   const IndexEntry* entry = nullptr;  ///< lives in the manifest
 };
 
-/// Groups in byte order of their names, tensors in byte order of theirs.
-std::vector<TensorRef> TensorsOf(const Manifest& manifest, Scope scope);
+/// Groups in byte order of their names, tensors in byte order of theirs; of one group, or of all
+/// (kAllGroups). NotFound, naming the groups that are there, when it is none of them.
+Result<std::vector<TensorRef>> TensorsOf(const Manifest& manifest, std::string_view group);
 
 /// Hands the tensor's bytes on in pieces of at most 4 MiB.
 Status ForEachPiece(Checkpoint& checkpoint, const TensorRef& tensor,

@@ -173,3 +173,12 @@ def test_the_page_can_go_through_a_pipe(muster, tmp_path):
         assert muster("report", run_without_a_fault(muster, tmp_path), "-o", fifo).code == 0
         assert b"<!DOCTYPE html>" in reader.communicate()[0]
     assert fifo.is_fifo()
+
+
+def test_a_page_without_a_folder_to_go_to_names_what_was_typed(muster, tmp_path):
+    run = run_without_a_fault(muster, tmp_path)
+    done = muster("report", run, "--output", "nosuch/page.html")
+    assert done.code == 3 and f"there is no folder at {tmp_path}/nosuch\n" in done.err and ".tmp" not in done.err
+    (tmp_path / "file").touch()
+    done = muster("report", run, "--output", "file/page.html")
+    assert done.code != 0 and "file/page.html" in done.err and ".tmp" not in done.err

@@ -502,3 +502,30 @@ def test_two_ranks_refuse_a_foreign_model_and_name_the_difference(muster, data, 
     assert done.code == 1, done.err
     assert "shape" in done.err and "in the checkpoint and" in done.err
     assert (checkpoints / "step-000000000004/manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "first", "last"),
+    [
+        (["vitt"], "unknown recipe 'vitt': did you mean 'vit'?", "run 'muster-train help' for the recipes"),
+        (["vit", "--stpes", "5"], "unknown option --stpes: did you mean --steps?", "run 'muster-train help vit'"),
+        (["vit", "--steps", "many"], "--steps takes a whole number, not 'many'", "run 'muster-train help vit'"),
+        ([], "muster-train needs a recipe", "one of vit"),
+    ],
+)
+def test_a_word_that_the_trainer_does_not_know_gets_a_near_miss(programs, words, first, last):
+    done = subprocess.run([programs / "muster-train", *words], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    said = done.stderr.splitlines()
+    assert said[0] == f"muster-train: {first}" and said[1].strip().startswith(last) and len(said) == 2
+
+
+def test_every_option_of_a_recipe_has_a_text_and_a_default(programs):
+    helped = subprocess.run([programs / "muster-train", "help", "vit"], capture_output=True, text=True)
+    assert helped.returncode == 0 and helped.stderr == ""
+    options = [line for line in helped.stdout.splitlines() if re.match(r"  -", line)]
+    assert len(options) > 25
+    for line in options:
+        name, _, text = line.strip().partition("  ")
+        assert len(text.strip()) > 10, line
+        assert "=" in name or "default" in text or "help" in name, line

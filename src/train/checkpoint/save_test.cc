@@ -438,7 +438,9 @@ TEST(Diff, MeasuresInValuesAndInSteps) {
     EXPECT_EQ(tensor.unequal, touched ? 1u : 0u);
     EXPECT_EQ(tensor.max_ulp, touched ? 2u : 0u);
     EXPECT_EQ(tensor.max_abs > 0, touched);
-    if (touched) EXPECT_EQ(tensor.max_at, 10u);
+    if (touched) {
+      EXPECT_EQ(tensor.max_at, 10u);
+    }
   }
   EXPECT_FALSE(difference->BitwiseEqual());
 }

@@ -11,9 +11,10 @@ namespace {
 
 Error NoGroup(const Manifest& manifest, std::string_view group) {
   std::string known;
-  for (const Group& there : manifest.index.groups) known += there.name + ", ";
+  for (const Group& there : manifest.index.groups)
+    known += (known.empty() ? "" : ", ") + there.name;
   return {Code::kNotFound, "the checkpoint has no group '" + std::string(group) + "'",
-          "it has " + known + "and 'all' stands for every one"};
+          "it has " + known + "; 'all' stands for every one"};
 }
 
 }  // namespace

@@ -13,6 +13,15 @@ Status WriteAndSync(FileSystem& files, const std::string& path, ByteSpan content
   return WriteNew(files, path, content, mode);
 }
 
+/// Who asked for `path` knows nothing of a temporary file, and it is gone.
+Error Naming(const std::string& path, const std::string& temporary, const Error& error) {
+  std::string message = error.message();
+  if (const auto at = message.find(temporary); at != std::string::npos) {
+    message.replace(at, temporary.size(), path);
+  }
+  return {error.code(), message, error.hint()};
+}
+
 /// Makes a rename durable in the folder it came from too, or a crash could bring the old name back.
 Status SyncParents(FileSystem& files, const std::string& from, const std::string& to) {
   MUSTER_TRY(files.SyncDirectory(ParentOf(to)));
@@ -55,7 +64,7 @@ Status WriteDurably(FileSystem& files, const std::string& path, const std::strin
     // The first error is the one to report; a temporary file that stays is replaced by the next
     // attempt.
     [[maybe_unused]] const Status removed = files.RemoveAll(temporary);
-    return written;
+    return Naming(path, temporary, written.error());
   }
   return files.SyncDirectory(ParentOf(path));
 }

@@ -88,6 +88,13 @@ TEST(WriteDurably, MakesANewFileWholeOrNotAtAll) {
       });
 }
 
+TEST(WriteDurably, NamesTheFileThatWasAskedForAndNotItsTemporaryOne) {
+  const Status written = WriteDurably(PosixFiles(), "/nowhere/at/all", AsBytes("x"));
+  ASSERT_FALSE(written.has_value());
+  EXPECT_NE(written.error().message().find("/nowhere/at/all"), std::string::npos);
+  EXPECT_EQ(written.error().message().find(".tmp"), std::string::npos);
+}
+
 TEST(WriteDurably, CleansUpItsTemporaryFileWhenTheDiskIsFull) {
   for (std::uint64_t at = 1; at < 5; ++at) {
     MemoryFiles disk;

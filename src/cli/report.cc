@@ -57,14 +57,7 @@ Status WriteNewPage(const std::string& target, std::string_view page) {
     return Absent("folder", folder, "make it with mkdir -p, or choose another name for the page");
   }
   // Logs and configuration are in it, so it is as private as they are.
-  const std::string temporary = TemporaryBeside(target);
-  const Status written = WriteDurably(PosixFiles(), target, temporary, AsBytes(page), 0600);
-  if (written) return written;
-  // The name beside it means nothing to the user, and the file is gone.
-  std::string message = written.error().message();
-  if (const auto at = message.find(temporary); at != std::string::npos)
-    message.replace(at, temporary.size(), target);
-  return Error(written.error().code(), message, written.error().hint());
+  return WriteDurably(PosixFiles(), target, TemporaryBeside(target), AsBytes(page), 0600);
 }
 
 /// An earlier page is replaced, behind a link too; any other file stays.

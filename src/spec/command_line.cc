@@ -35,27 +35,35 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
 /// Where the words lead: the innermost subcommand, and the words behind it.
 struct Place {
   CLI::App* app;
-  std::string path;  ///< "data pack "; empty at the top
-  std::vector<std::string> names;
+  std::vector<std::string> names;  ///< "data", "pack"; empty at the top
   std::vector<std::string> rest;
   bool help = false;
 };
 
+/// `begin` and what follows it, a blank between each.
+std::string Joined(std::string begin, const std::vector<std::string>& words) {
+  for (const std::string& word : words) begin += (begin.empty() ? "" : " ") + word;
+  return begin;
+}
+
 bool IsOption(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
-Error UnknownSubcommand(const Place& at, std::string_view program, std::string_view word,
+Error UnknownSubcommand(const Place& at, const std::string& program, const std::string& word,
                         std::string_view kind) {
   const auto known = SubcommandsOf(*at.app);
-  const auto shown = [&](std::string_view name) { return fmt::format("'{}{}'", at.path, name); };
-  const std::string meant = DidYouMean(word, known, shown);
+  const auto below = [&](const std::string& name) {
+    std::vector<std::string> names = at.names;
+    names.push_back(name);
+    return Joined("", names);
+  };
+  const std::string meant = DidYouMean(word, known, [&](std::string_view name) {
+    return fmt::format("'{}'", below(std::string(name)));
+  });
   const std::string hint =
       meant.empty()
-          ? fmt::format("{}{}{} has {}", program, at.path.empty() ? "" : " ",
-                        at.path.substr(0, at.path.size() - (at.path.empty() ? 0 : 1)),
-                        fmt::join(known, ", "))
-          : fmt::format("run '{} help{}' for the {}s", program,
-                        at.path.empty() ? "" : " " + at.path.substr(0, at.path.size() - 1), kind);
-  return {Code::kInvalid, fmt::format("unknown {} '{}{}'{}", kind, at.path, word, meant), hint};
+          ? fmt::format("{} has {}", Joined(program, at.names), fmt::join(known, ", "))
+          : fmt::format("run '{}' for the {}s", Joined(program + " help", at.names), kind);
+  return {Code::kInvalid, fmt::format("unknown {} '{}'{}", kind, below(word), meant), hint};
 }
 
 /// Follows the words down to the innermost subcommand; options on the way stay in `rest`.
@@ -77,7 +85,6 @@ Result<Place> Descend(CLI::App& root, const std::vector<std::string>& words,
       return UnknownSubcommand(at, root.get_name(), words[i], kind);
     at.app = at.app->get_subcommand(words[i]);
     at.names.push_back(words[i]);
-    at.path += words[i] + " ";
   }
   at.rest.insert(at.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return at;
@@ -149,14 +156,12 @@ class Scan {
     } else if (!is_long && word->size() > 2) {
       Check(*option, word->substr((*word)[2] == '=' ? 3 : 2));
     } else if (word + 1 == end) {
-      Fail(fmt::format("{} needs a value", NameOf(*option)));
+      Fail(fmt::format("{} needs a value", option->get_name()));
     } else {
       Check(*option, *++word);
     }
     return word;
   }
-
-  static std::string NameOf(const CLI::Option& option) { return option.get_name(); }
 
   void Unknown(const std::string& word, const std::string& name) {
     const std::string shown = word.substr(0, word.find('='));
@@ -180,14 +185,14 @@ class Scan {
       std::uint64_t number = 0;
       const auto [stop, error] = std::from_chars(value.data() + (minus ? 1 : 0), end, number);
       if (error == std::errc::result_out_of_range && stop == end)
-        return Fail(fmt::format("{} is {}, which is too large", NameOf(option), value));
+        return Fail(fmt::format("{} is {}, which is too large", option.get_name(), value));
       if (error != std::errc() || stop != end)
-        Fail(fmt::format("{} takes a whole number, not '{}'", NameOf(option), value));
+        Fail(fmt::format("{} takes a whole number, not '{}'", option.get_name(), value));
     } else if (type.starts_with("FLOAT")) {
       char* stop = nullptr;
       [[maybe_unused]] const double number = std::strtod(value.c_str(), &stop);
       if (value.empty() || *stop != '\0')
-        Fail(fmt::format("{} takes a number, not '{}'", NameOf(option), value));
+        Fail(fmt::format("{} takes a number, not '{}'", option.get_name(), value));
     }
   }
 
@@ -227,15 +232,14 @@ Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
                                                     const std::vector<std::string>& words,
                                                     std::string_view kind) {
   const Place at = MUSTER_TRY(Descend(app, words, kind));
-  const std::string program = app.get_name();
-  const std::string parents = fmt::format("{}", fmt::join(at.names, " "));
-  const std::string full = program + (parents.empty() ? "" : " " + parents);
-  const std::string help_command = program + " help" + (parents.empty() ? "" : " " + parents);
+  const std::string full = Joined(app.get_name(), at.names);
+  const std::string help_command = Joined(app.get_name() + " help", at.names);
   Scan scan(*at.app, full, help_command);
   scan.Read(at.rest);
   if (at.help || scan.help()) {
+    // CLI11 puts the app's own name behind what stands before it.
     const std::string above = full.substr(0, full.size() - at.app->get_name().size());
-    return std::optional(at.app->help(above.empty() ? "" : above.substr(0, above.size() - 1)));
+    return std::optional(at.app->help(above.substr(0, above.find_last_not_of(' ') + 1)));
   }
   if (scan.error()) return *scan.error();
   if (const auto subs = SubcommandsOf(*at.app); !subs.empty()) {

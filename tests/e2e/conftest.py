@@ -218,6 +218,16 @@ def python() -> str:
 
 
 @pytest.fixture
+def torch_python(root) -> str:
+    """The interpreter of .venv, which has torch."""
+    for folder in (os.environ.get("MUSTER_VENV"), root / ".venv"):
+        python = pathlib.Path(folder or "/nowhere") / "bin" / "python"
+        if python.exists():
+            return str(python)
+    pytest.fail("no .venv with torch: make setup")
+
+
+@pytest.fixture
 def script(tmp_path):
     """Writes a Python script and returns its path."""
 

@@ -1,7 +1,6 @@
 """An ordinary PyTorch script with torchrun's variables: gloo, DDP, a checkpoint; it loses a rank and comes back."""
 
 import os
-import pathlib
 import signal
 
 import pytest
@@ -32,15 +31,6 @@ while step < steps:
     time.sleep(0.02)
 print("done", dist.get_world_size(), flush=True)
 """
-
-
-@pytest.fixture
-def torch_python(root) -> str:
-    for folder in (os.environ.get("MUSTER_VENV"), root / ".venv"):
-        python = pathlib.Path(folder or "/nowhere") / "bin" / "python"
-        if python.exists():
-            return str(python)
-    pytest.fail("no .venv with torch: make setup")
 
 
 @pytest.mark.slow

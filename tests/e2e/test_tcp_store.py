@@ -1,7 +1,5 @@
 """The TCPStore that `muster run` serves: to torch's own client it behaves as torch's own server, and strangers cost nothing."""
 
-import os
-import pathlib
 import random
 import re
 import signal
@@ -61,15 +59,6 @@ for turn in range(150):
     compared += 1
 print("compared", compared, flush=True)
 """
-
-
-@pytest.fixture
-def torch_python(root) -> str:
-    for folder in (os.environ.get("MUSTER_VENV"), root / ".venv"):
-        python = pathlib.Path(folder or "/nowhere") / "bin" / "python"
-        if python.exists():
-            return str(python)
-    pytest.fail("no .venv with torch: make setup")
 
 
 @pytest.mark.slow

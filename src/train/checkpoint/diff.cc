@@ -2,7 +2,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <tuple>
 
 #include "base/half.h"
 #include "train/checkpoint/digest.h"
@@ -109,10 +108,6 @@ Result<TensorDifference> DiffTensor(Checkpoint& a, Checkpoint& b, const TensorRe
 
 TensorName NameOf(const TensorRef& tensor) {
   return {.group = tensor.group, .name = tensor.entry->name};
-}
-
-bool IsBefore(const TensorRef& a, const TensorRef& b) {
-  return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
 }
 
 bool IsAlike(const TensorRef& a, const TensorRef& b) {

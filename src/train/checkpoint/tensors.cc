@@ -19,6 +19,10 @@ Error NoGroup(const Manifest& manifest, std::string_view group) {
 
 }  // namespace
 
+bool IsBefore(const TensorRef& a, const TensorRef& b) {
+  return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
+}
+
 Result<std::vector<TensorRef>> TensorsOf(const Manifest& manifest, std::string_view group) {
   std::vector<TensorRef> tensors;
   bool known = group == kAllGroups;
@@ -29,9 +33,7 @@ Result<std::vector<TensorRef>> TensorsOf(const Manifest& manifest, std::string_v
       tensors.push_back({.group = there.name, .dtype = there.dtype, .entry = &entry});
   }
   if (!known) return NoGroup(manifest, group);
-  std::ranges::sort(tensors, [](const TensorRef& a, const TensorRef& b) {
-    return std::tie(a.group, a.entry->name) < std::tie(b.group, b.entry->name);
-  });
+  std::ranges::sort(tensors, IsBefore);
   return tensors;
 }
 

@@ -16,7 +16,10 @@ struct TensorRef {
   const IndexEntry* entry = nullptr;  ///< lives in the manifest
 };
 
-/// Groups in byte order of their names, tensors in byte order of theirs; of one group, or of all
+/// The order of digests: groups in byte order of their names, tensors in byte order of theirs.
+bool IsBefore(const TensorRef& a, const TensorRef& b);
+
+/// In that order; of one group, or of all
 /// (kAllGroups). NotFound, naming the groups that are there, when it is none of them.
 Result<std::vector<TensorRef>> TensorsOf(const Manifest& manifest, std::string_view group);
 

@@ -8,6 +8,7 @@
 
 #include "agent/launch/launcher.h"
 #include "agent/shim/protocol.h"
+#include "base/absent.h"
 #include "base/durable.h"
 #include "os/process.h"
 #include "spec/command.h"
@@ -97,10 +98,7 @@ Result<std::string> FindShim(const std::string& folder) {
 
 /// Where a path of the job leads, seen from any folder.
 std::string Absolute(const std::string& path) {
-  if (path.starts_with("s3://")) return path;
-  std::error_code gone;
-  const auto absolute = std::filesystem::absolute(path, gone);
-  return gone ? path : absolute.lexically_normal().string();
+  return path.starts_with("s3://") ? path : AbsolutePath(path);
 }
 
 /// The data where workers find it, whatever folder they change to.

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/absent.h"
 #include "base/file_system.h"
 
 namespace muster::data {
@@ -71,12 +72,6 @@ std::filesystem::path Existing(std::filesystem::path path) {
 }
 
 }  // namespace
-
-std::string AbsolutePath(const std::string& path) {
-  std::error_code failed;
-  const auto absolute = std::filesystem::absolute(path, failed);
-  return failed ? path : absolute.lexically_normal().string();
-}
 
 Error NothingAt(std::string_view what, const std::string& path, std::string_view hint) {
   const std::string absolute = AbsolutePath(path);

@@ -44,7 +44,4 @@ Result<bool> IsThere(const std::string& path);
 /// NotFound for a path that somebody typed: "no dataset at x: there is nothing at /data/x".
 Error NothingAt(std::string_view what, const std::string& path, std::string_view hint);
 
-/// The path as it is seen from anywhere.
-std::string AbsolutePath(const std::string& path);
-
 }  // namespace muster::data

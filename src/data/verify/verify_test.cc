@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/absent.h"
 #include "base/crc32c.h"
 #include "data/arrow/encode.h"
 #include "data/dataset.h"

@@ -6,6 +6,7 @@
 #include "base/absent.h"
 #include "base/durable.h"
 #include "cli/verb.h"
+#include "spec/command.h"
 #include "spec/job.h"
 
 namespace muster::cli {
@@ -27,7 +28,7 @@ std::string FolderInCommand(const std::vector<std::string>& command) {
 
 Result<std::string> FolderOfJob(const std::string& run) {
   const std::string file = run + "/job.yaml";
-  if (!PosixFiles().Exists(file)) return run + "/" + spec::CheckpointPlan{}.dir;
+  if (!PosixFiles().Exists(file)) return spec::CheckpointFolder(spec::CheckpointPlan{}.dir, run);
   auto parsed = spec::ReadJob(PosixFiles(), file);
   if (!parsed) {
     return Error(Code::kDataLoss, parsed.error().message() + "; where the run saved is not known",
@@ -42,7 +43,7 @@ Result<std::string> FolderOfJob(const std::string& run) {
                      ", below the folder where it was started, which it does not record",
                  "name that folder of checkpoints itself");
   }
-  return job.checkpoint.dir.starts_with('/') ? job.checkpoint.dir : run + "/" + job.checkpoint.dir;
+  return spec::CheckpointFolder(job.checkpoint.dir, run);
 }
 
 bool IsRunFolder(const std::string& path) {

@@ -39,6 +39,10 @@ Error Unknown(std::string_view name, const Variables& variables) {
 
 }  // namespace
 
+std::string CheckpointFolder(const std::string& dir, const std::string& run_folder) {
+  return dir.starts_with('/') ? dir : run_folder + "/" + dir;
+}
+
 std::string DataPath(const DataSource& source) {
   if (!source.at.empty()) return source.at;
   constexpr std::string_view kFile = "file://";

@@ -19,6 +19,10 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// the uri itself.
 std::string DataPath(const DataSource& source);
 
+/// Where a run keeps its checkpoints: `dir` is the job's checkpoint.dir, relative to the run
+/// folder.
+std::string CheckpointFolder(const std::string& dir, const std::string& run_folder);
+
 /// MUSTER_DATA_0, …: DataPath of each entry of `data`.
 Variables DataVariables(const Job& job);
 

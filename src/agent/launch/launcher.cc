@@ -14,6 +14,7 @@
 #include "agent/coordinator/plan.h"
 #include "agent/launch/command_writer.h"
 #include "coll/muster_coll.h"
+#include "spec/command.h"
 #include "spec/env.h"
 
 namespace muster::agent {
@@ -79,9 +80,7 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
   env.arena_fd = arena_.valid() ? kArenaFd : -1;
   env.run_folder = run_folder_;
   env.generation_file = run_folder_ + "/generation";
-  env.checkpoint_dir = options_->checkpoint_dir.starts_with('/')
-                           ? options_->checkpoint_dir
-                           : run_folder_ + "/" + options_->checkpoint_dir;
+  env.checkpoint_dir = spec::CheckpointFolder(options_->checkpoint_dir, run_folder_);
   env.checkpoint_every = options_->checkpoint_every;
   env.data = options_->data;
   env.master_port = store_ ? store_->port() : 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "spec/command.h"
 #include "spec/job.h"
 
 namespace muster::profile {
@@ -28,7 +29,9 @@ std::string CommandToGoOn(const std::string& folder, const std::string& job_yaml
   const auto parsed = spec::ParseJob(job_yaml, "job.yaml");
   const std::string dir = parsed ? parsed->job.checkpoint.dir : "checkpoints";
   // An absolute one is in the job already.
-  if (!dir.starts_with('/')) command += " --checkpoint-dir " + ShellWord(folder + "/" + dir);
+  if (!dir.starts_with('/')) {
+    command += " --checkpoint-dir " + ShellWord(spec::CheckpointFolder(dir, folder));
+  }
   return command;
 }
 

@@ -121,9 +121,9 @@ void RunLoop::ReportRecordLoss() {
 
 std::string RunLoop::FormatResult(const Verdict& verdict) const {
   using Json = nlohmann::ordered_json;
-  const LostTime lost = accounting_.lost();
+  const LostSeconds lost = accounting_.lost();
   const auto goodput = accounting_.Goodput();
-  const auto if_exact = [&](double seconds) { return lost.Exact() ? Json(seconds) : Json(); };
+  const auto if_exact = [&](double seconds) { return lost.exact() ? Json(seconds) : Json(); };
   const Json json = {{"format", "muster-result/1"},
                      {"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                      {"exit_code", verdict.exit_code},
@@ -135,12 +135,12 @@ std::string RunLoop::FormatResult(const Verdict& verdict) const {
                      {"steps", reports_steps_ ? Json(accounting_.steps()) : Json()},
                      {"restarts", state_.restarts},
                      {"lost",
-                      {{"detect_s", lost.detect_s},
-                       {"stop_s", lost.stop_s},
-                       {"start_s", lost.start_s},
-                       {"replay_s", if_exact(lost.replay_s)},
-                       {"total_s", if_exact(lost.AtMost())},
-                       {"at_most_s", lost.AtMost()}}},
+                      {{"detect_s", lost.detect},
+                       {"stop_s", lost.stop},
+                       {"start_s", lost.start},
+                       {"replay_s", if_exact(lost.replay)},
+                       {"total_s", if_exact(lost.at_most())},
+                       {"at_most_s", lost.at_most()}}},
                      {"goodput", goodput ? Json(*goodput) : Json()}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -168,19 +168,9 @@ void RunLoop::TellResult(const Verdict& verdict) {
 
 void RunLoop::TellLost() {
   if (accounting_.faults() == 0) return;
-  const LostTime lost = accounting_.lost();
-  const std::string recovery = fmt::format(
-      "{} (detect {}, stop {}, start {})", FormatSeconds(lost.Recovery()),
-      FormatSeconds(lost.detect_s), FormatSeconds(lost.stop_s), FormatSeconds(lost.start_s));
-  const std::string faults = Plural(accounting_.faults(), "fault");
-  if (lost.Exact()) {
-    return console_->Say(fmt::format("muster: lost {} to {}: recovery {}, replay {}",
-                                     FormatSeconds(lost.AtMost()), faults, recovery,
-                                     FormatSeconds(lost.replay_s)));
-  }
-  console_->Say(fmt::format("muster: lost up to {} to {}: down {}, work up to {}",
-                            FormatSeconds(lost.AtMost()), faults, recovery,
-                            FormatSeconds(lost.unknown_s)));
+  const LostSeconds lost = accounting_.lost();
+  console_->Say(fmt::format("muster: lost {} to {}: {}", profile::LostInWords(lost),
+                            Plural(accounting_.faults(), "fault"), profile::LostInParts(lost)));
 }
 
 void RunLoop::TellWhatNext(const Verdict& verdict) {

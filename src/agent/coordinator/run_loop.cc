@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/launch/start_advice.h"
+#include "base/text.h"
 
 namespace muster::agent {
 namespace {
@@ -109,8 +110,8 @@ void RunLoop::EnsureZygote() {
 }
 
 RunOutcome RunLoop::Run() {
-  console_->Say(fmt::format("muster: {} {}, run folder {}", options_.ranks,
-                            options_.ranks == 1 ? "rank" : "ranks", folder_.path()));
+  console_->Say(
+      fmt::format("muster: {}, run folder {}", Counted(options_.ranks, "rank"), folder_.path()));
   if (options_.ranks > 1 && launcher_->omp_threads() > 1) {
     console_->Say(
         fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "

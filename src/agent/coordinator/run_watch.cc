@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/coordinator/run_loop.h"
+#include "base/text.h"
 #include "profile/report/text.h"
 
 namespace muster::agent {
@@ -161,15 +162,15 @@ void RunLoop::TellFaultLater() {
 void RunLoop::TellRecovery() {
   const auto recovery = accounting_.TakeRecovery();
   if (!recovery || !fault_sentence_) return;
-  const std::string who =
-      fmt::format("{} {}", options_.ranks, options_.ranks == 1 ? "rank" : "ranks");
-  const std::string took = FormatSeconds(recovery->lost.Recovery());
-  if (recovery->lost.Exact()) {
+  const std::string who = Counted(options_.ranks, "rank");
+  const std::string took = FormatSeconds(recovery->lost.recovery());
+  if (recovery->lost.exact()) {
     console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again from step {}",
                               *fault_sentence_, took, who, recovery->resume_step + 1));
   } else {
     console_->Say(fmt::format("muster: {}; {} started again after {}; lost up to {}",
-                              *fault_sentence_, who, took, FormatSeconds(recovery->lost.AtMost())));
+                              *fault_sentence_, who, took,
+                              FormatSeconds(recovery->lost.at_most())));
   }
   fault_sentence_.reset();
 }
@@ -178,9 +179,9 @@ void RunLoop::TellReplay() {
   const auto replay = accounting_.TakeReplay();
   if (!replay) return;
   console_->Say(fmt::format("muster: step {} is done again; lost {}: recovery {}, replay {}",
-                            replay->step, FormatSeconds(replay->lost.AtMost()),
-                            FormatSeconds(replay->lost.Recovery()),
-                            FormatSeconds(replay->lost.replay_s)));
+                            replay->step, FormatSeconds(replay->lost.at_most()),
+                            FormatSeconds(replay->lost.recovery()),
+                            FormatSeconds(replay->lost.replay)));
 }
 
 void RunLoop::ReportLosses() {

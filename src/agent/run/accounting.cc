@@ -14,16 +14,8 @@ Instant At(std::int64_t ns) { return Instant(std::chrono::nanoseconds(ns)); }
 
 }  // namespace
 
-void LostTime::Add(const LostTime& other) {
-  detect_s += other.detect_s;
-  stop_s += other.stop_s;
-  start_s += other.start_s;
-  replay_s += other.replay_s;
-  unknown_s += other.unknown_s;
-}
-
-LostTime Accounting::lost() const {
-  LostTime all = silent_ ? closed_silent_ : closed_;
+LostSeconds Accounting::lost() const {
+  LostSeconds all = silent_ ? closed_silent_ : closed_;
   all.Add(lost_);
   return all;
 }
@@ -58,17 +50,17 @@ void Accounting::Close(Instant now) {
   if (!open_) return;
   open_ = false;
   closed_silent_.Add(SilentLoss(now));
-  if (started_) lost_.replay_s = Seconds(now - start_end_);
-  if (!started_ && again_ != Instant{}) lost_.start_s = Seconds(now - stopped_);
+  if (started_) lost_.replay = Seconds(now - start_end_);
+  if (!started_ && again_ != Instant{}) lost_.start = Seconds(now - stopped_);
   closed_.Add(std::exchange(lost_, {}));
 }
 
 /// What the open fault cost a program of which nobody knows what it had done.
-LostTime Accounting::SilentLoss(Instant now) const {
-  LostTime lost = lost_;
-  lost.unknown_s = worked_s_;
+LostSeconds Accounting::SilentLoss(Instant now) const {
+  LostSeconds lost = lost_;
+  lost.unknown = worked_s_;
   if (restarted_ != Instant{}) now = restarted_;
-  if (again_ != Instant{}) lost.start_s = Seconds(now - stopped_);
+  if (again_ != Instant{}) lost.start = Seconds(now - stopped_);
   return lost;
 }
 
@@ -77,13 +69,13 @@ void Accounting::Ended(Instant now) { Close(now); }
 void Accounting::Paused(Instant now) {
   if (!open_ || paused_ != Instant{}) return;
   paused_ = now;
-  lost_.detect_s = Seconds(now - died_);
+  lost_.detect = Seconds(now - died_);
 }
 
 void Accounting::WorkersStopped(Instant now) {
   if (!open_ || paused_ == Instant{} || stopped_ != Instant{}) return;
   stopped_ = now;
-  lost_.stop_s = Seconds(now - paused_);
+  lost_.stop = Seconds(now - paused_);
 }
 
 void Accounting::Restarted(Instant now) {
@@ -132,7 +124,7 @@ void Accounting::Settle() {
   if (!started_) {
     started_ = true;
     start_end_ = At(begin_ns);
-    lost_.start_s = Seconds(start_end_ - stopped_);
+    lost_.start = Seconds(start_end_ - stopped_);
     recovery_ = Recovery{ranks_[0].first_step - 1, lost_};
   }
   if (replayed) SettleReplay(At(replay_end_ns));
@@ -143,7 +135,7 @@ void Accounting::SettleReplay(Instant end) {
   const bool again = std::ranges::any_of(
       ranks_, [](const RankView& rank) { return rank.first_step <= rank.target; });
   if (again) {
-    lost_.replay_s = Seconds(end - start_end_);
+    lost_.replay = Seconds(end - start_end_);
     replay_ = Replay{std::ranges::max(ranks_, {}, &RankView::target).target, lost_};
   }
   closed_.Add(std::exchange(lost_, {}));

@@ -15,31 +15,22 @@
 #include "base/clock.h"
 #include "base/strong_id.h"
 #include "os/heartbeat.h"
+#include "profile/report/lost.h"
 
 namespace muster::agent {
 
-struct LostTime {
-  double detect_s = 0;
-  double stop_s = 0;
-  double start_s = 0;
-  double replay_s = 0;
-  double unknown_s = 0;  ///< work that may be lost besides, at most; 0: the others are exact
-  double Recovery() const { return detect_s + stop_s + start_s; }
-  double AtMost() const { return Recovery() + replay_s + unknown_s; }
-  bool Exact() const { return unknown_s == 0; }
-  void Add(const LostTime& other);
-};
+using profile::LostSeconds;
 
 /// Every rank is at work again, for the line that the user reads.
 struct Recovery {
   std::uint64_t resume_step = 0;  ///< the first step of the new generation follows it
-  LostTime lost;                  ///< so far: nothing of it is replay
+  LostSeconds lost;               ///< so far: nothing of it is replay
 };
 
 /// What a fault had undone is done again.
 struct Replay {
   std::uint64_t step = 0;  ///< the furthest that a rank had finished before
-  LostTime lost;           ///< to this fault
+  LostSeconds lost;        ///< to this fault
 };
 
 class Accounting {
@@ -63,7 +54,7 @@ class Accounting {
   std::optional<Recovery> TakeRecovery();
   std::optional<Replay> TakeReplay();
   /// To all faults; exact when steps were published.
-  LostTime lost() const;
+  LostSeconds lost() const;
   std::uint32_t faults() const { return faults_; }
   std::uint64_t steps() const { return newest_step_; }
   /// Nothing when no step was published.
@@ -79,15 +70,15 @@ class Accounting {
     std::int64_t replay_end_ns = 0;  ///< when it had done `target` again; 0: not there yet
   };
   void Close(Instant now);
-  LostTime SilentLoss(Instant now) const;
+  LostSeconds SilentLoss(Instant now) const;
   void Settle();
   void SettleReplay(Instant end);
 
   std::vector<RankView> ranks_;
-  LostTime closed_;         ///< to faults that are made up for, or cannot be any more
-  LostTime closed_silent_;  ///< the same, if no rank ever publishes a step
-  LostTime lost_;           ///< to the open one, so far
-  bool silent_ = true;      ///< no rank published a step yet
+  LostSeconds closed_;         ///< to faults that are made up for, or cannot be any more
+  LostSeconds closed_silent_;  ///< the same, if no rank ever publishes a step
+  LostSeconds lost_;           ///< to the open one, so far
+  bool silent_ = true;         ///< no rank published a step yet
   std::optional<Recovery> recovery_;
   std::optional<Replay> replay_;
   std::uint32_t faults_ = 0;

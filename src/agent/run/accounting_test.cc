@@ -46,12 +46,12 @@ TEST(Accounting, SplitsTheCostOfAFault) {
     accounting.Stepped(Rank(1), Step(step, 2, at + 5));
   }
   EXPECT_TRUE(accounting.AllStepped(Generation(2)));
-  const LostTime lost = accounting.lost();
-  EXPECT_NEAR(lost.detect_s, 0.020, 1e-9);
-  EXPECT_NEAR(lost.stop_s, 0.010, 1e-9);
-  EXPECT_NEAR(lost.start_s, 0.110, 1e-9);   // 1095 → 1205
-  EXPECT_NEAR(lost.replay_s, 0.020, 1e-9);  // 1205 → 1225
-  EXPECT_TRUE(lost.Exact());
+  const LostSeconds lost = accounting.lost();
+  EXPECT_NEAR(lost.detect, 0.020, 1e-9);
+  EXPECT_NEAR(lost.stop, 0.010, 1e-9);
+  EXPECT_NEAR(lost.start, 0.110, 1e-9);   // 1095 → 1205
+  EXPECT_NEAR(lost.replay, 0.020, 1e-9);  // 1205 → 1225
+  EXPECT_TRUE(lost.exact());
   // Six new steps of 10 ms from 1010 to 1230.
   EXPECT_NEAR(*accounting.Goodput(), 60.0 / 220.0, 1e-9);
 }
@@ -64,14 +64,14 @@ TEST(Accounting, RecoveryEndsWhenEveryRankBeginsAStepAndLostWhenAllIsDoneAgain) 
   const auto recovery = accounting.TakeRecovery();
   ASSERT_TRUE(recovery.has_value());
   EXPECT_EQ(recovery->resume_step, 3U);
-  EXPECT_NEAR(recovery->lost.Recovery(), 0.140, 1e-9);  // 1065 → 1205, not to the step's end
+  EXPECT_NEAR(recovery->lost.recovery(), 0.140, 1e-9);  // 1065 → 1205, not to the step's end
   EXPECT_FALSE(accounting.TakeRecovery().has_value());
   EXPECT_FALSE(accounting.TakeReplay().has_value());
   for (std::uint32_t rank : {0U, 1U}) Train(accounting, 2, 5, 5, 1210 + 5.0 * rank, Rank(rank));
   const auto replay = accounting.TakeReplay();
   ASSERT_TRUE(replay.has_value());
   EXPECT_EQ(replay->step, 5U);
-  EXPECT_NEAR(replay->lost.AtMost(), 0.160, 1e-9);
+  EXPECT_NEAR(replay->lost.at_most(), 0.160, 1e-9);
 }
 
 TEST(Accounting, AFaultDuringARecoveryClosesIt) {
@@ -79,8 +79,8 @@ TEST(Accounting, AFaultDuringARecoveryClosesIt) {
   Train(accounting, 1, 9, 9, 100);
   Die(accounting, 200, 9);
   accounting.FaultStruck(At(300), Rank(0), 0);
-  EXPECT_NEAR(accounting.lost().start_s, 0.070, 1e-9);
-  EXPECT_EQ(accounting.lost().replay_s, 0);
+  EXPECT_NEAR(accounting.lost().start, 0.070, 1e-9);
+  EXPECT_EQ(accounting.lost().replay, 0);
 }
 
 TEST(Accounting, AReplayGoesOnToTheFurthestStepThatWasDoneWhereverTheNextFaultStrikes) {
@@ -91,7 +91,7 @@ TEST(Accounting, AReplayGoesOnToTheFurthestStepThatWasDoneWhereverTheNextFaultSt
   Die(accounting, 325, 7);
   Train(accounting, 3, 6, 12, 400);
   // 300 → 325, then 400 → 450: steps 8 to 10 had been done by the first generation.
-  EXPECT_NEAR(accounting.lost().replay_s, 0.075, 1e-9);
+  EXPECT_NEAR(accounting.lost().replay, 0.075, 1e-9);
 }
 
 TEST(Accounting, WhatAProgramWithoutStepsLostIsKnownOnlyAsAMost) {
@@ -101,13 +101,13 @@ TEST(Accounting, WhatAProgramWithoutStepsLostIsKnownOnlyAsAMost) {
   accounting.Restarted(At(101'090));
   const auto recovery = accounting.TakeRecovery();
   ASSERT_TRUE(recovery.has_value());
-  EXPECT_FALSE(recovery->lost.Exact());
-  EXPECT_NEAR(recovery->lost.Recovery(), 0.090, 1e-9);
-  EXPECT_NEAR(recovery->lost.AtMost(), 100.090, 1e-9);
+  EXPECT_FALSE(recovery->lost.exact());
+  EXPECT_NEAR(recovery->lost.recovery(), 0.090, 1e-9);
+  EXPECT_NEAR(recovery->lost.at_most(), 100.090, 1e-9);
   accounting.Ended(At(150'000));
-  EXPECT_FALSE(accounting.lost().Exact());
-  EXPECT_NEAR(accounting.lost().AtMost(), 100.090, 1e-9);
-  EXPECT_NEAR(accounting.lost().start_s, 0.060, 1e-9);
+  EXPECT_FALSE(accounting.lost().exact());
+  EXPECT_NEAR(accounting.lost().at_most(), 100.090, 1e-9);
+  EXPECT_NEAR(accounting.lost().start, 0.060, 1e-9);
 }
 
 TEST(Accounting, WhoDiesBeforeItsFirstStepLostNoStep) {
@@ -117,9 +117,9 @@ TEST(Accounting, WhoDiesBeforeItsFirstStepLostNoStep) {
   accounting.Restarted(At(5040));
   Train(accounting, 2, 1, 3, 6000);
   accounting.Ended(At(7000));
-  EXPECT_TRUE(accounting.lost().Exact());
-  EXPECT_NEAR(accounting.lost().start_s, 0.970, 1e-9);  // until it began a step
-  EXPECT_EQ(accounting.lost().replay_s, 0);
+  EXPECT_TRUE(accounting.lost().exact());
+  EXPECT_NEAR(accounting.lost().start, 0.970, 1e-9);  // until it began a step
+  EXPECT_EQ(accounting.lost().replay, 0);
 }
 
 TEST(Accounting, AReplayThatTheEndCutsShortIsLostToo) {
@@ -128,7 +128,7 @@ TEST(Accounting, AReplayThatTheEndCutsShortIsLostToo) {
   Die(accounting, 210, 10);
   Train(accounting, 2, 1, 2, 300);
   accounting.Ended(At(330));
-  EXPECT_NEAR(accounting.lost().replay_s, 0.030, 1e-9);
+  EXPECT_NEAR(accounting.lost().replay, 0.030, 1e-9);
 }
 
 TEST(Accounting, AFaultThatEndsTheRunHasNoStart) {
@@ -138,7 +138,7 @@ TEST(Accounting, AFaultThatEndsTheRunHasNoStart) {
   accounting.Paused(At(230));
   accounting.WorkersStopped(At(240));
   accounting.Ended(At(1000));
-  EXPECT_NEAR(accounting.lost().AtMost(), 0.030, 1e-9);
+  EXPECT_NEAR(accounting.lost().at_most(), 0.030, 1e-9);
 }
 
 }  // namespace

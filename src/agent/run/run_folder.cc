@@ -17,6 +17,7 @@
 
 #include "base/durable.h"
 #include "profile/report/go_on.h"
+#include "profile/report/read_run.h"
 
 namespace muster::agent {
 namespace {
@@ -116,12 +117,6 @@ Status CheckLength(const std::string& path) {
   return Ok();
 }
 
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) < 0) return "unknown";
-  return name.data();
-}
-
 std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -131,7 +126,7 @@ std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant creat
                {"id", facts.id},
                {"name", facts.name},
                {"version", facts.version},
-               {"host", HostName()},
+               {"host", profile::HostName()},
                {"pid", ::getpid()},
                {"created_utc", FormatUtc(clock.Wall())},
                {"created_ns", created.time_since_epoch().count()},

@@ -189,12 +189,13 @@ Result<RunFacts> ReadFacts(const RunFiles& files) {
   return facts;
 }
 
+}  // namespace
+
 std::string HostName() {
   std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+  if (::gethostname(name.data(), name.size() - 1) < 0) return "unknown";
+  return name.data();
 }
-
-}  // namespace
 
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, const Clock& clock) {
   RunRecords run;

@@ -116,14 +116,6 @@ std::optional<std::int64_t> Nanoseconds(const json& object, const char* key) {
 
 }  // namespace
 
-void LostSeconds::Add(const LostSeconds& other) {
-  detect += other.detect;
-  stop += other.stop;
-  start += other.start;
-  replay += other.replay;
-  unknown += other.unknown;
-}
-
 Result<RunFacts> ReadRunFacts(std::string_view text) {
   const json document = ParseObject(text);
   const std::string format = document.is_discarded() ? "" : Text(document, "format");

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "profile/report/lost.h"
 
 namespace muster::profile {
 
@@ -37,21 +38,6 @@ struct RunFacts {
 /// DataLoss, or Precondition for another format, saying what is wrong: without run.json nothing can
 /// be told.
 Result<RunFacts> ReadRunFacts(std::string_view text);
-
-struct LostSeconds {
-  double detect = 0;
-  double stop = 0;
-  double start = 0;
-  double replay = 0;
-  /// What may be lost besides, at most: the work of a program that reports no steps, of which
-  /// nobody knows what had been saved.
-  double unknown = 0;
-  double recovery() const { return detect + stop + start; }
-  double total() const { return recovery() + replay; }
-  double at_most() const { return total() + unknown; }
-  bool exact() const { return unknown == 0; }
-  void Add(const LostSeconds& other);
-};
 
 /// result.json
 struct RunResult {

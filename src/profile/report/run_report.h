@@ -156,7 +156,4 @@ std::string Verdict(const RunReport& report);
 /// " at step 342", or nothing for a program that reports no steps.
 std::string AtStep(const FaultReport& fault);
 
-/// "3.23 s", or "up to 1 min 40 s" when nobody knows what had to be done again.
-std::string LostInWords(const LostSeconds& lost);
-
 }  // namespace muster::profile

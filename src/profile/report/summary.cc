@@ -18,18 +18,9 @@ void AddLine(std::string& out, std::string_view label, std::string_view text) {
   out += fmt::format("  {:<12}{}\n", label, PlainLine(text));
 }
 
-/// "3.23 s: recovery 77 ms (detect 22 ms, stop 6 ms, start 49 ms), replay 3.15 s", and what is
-/// known of a program that reports no steps.
+/// "3.23 s: recovery 77 ms (…), replay 3.15 s"
 std::string LossInParts(const LostSeconds& lost) {
-  const std::string stages =
-      fmt::format("{} (detect {}, stop {}, start {})", FormatSeconds(lost.recovery()),
-                  FormatSeconds(lost.detect), FormatSeconds(lost.stop), FormatSeconds(lost.start));
-  if (!lost.exact()) {
-    return fmt::format("{}: down {}, work up to {}", LostInWords(lost), stages,
-                       FormatSeconds(lost.unknown));
-  }
-  return fmt::format("{}: recovery {}, replay {}", LostInWords(lost), stages,
-                     FormatSeconds(lost.replay));
+  return LostInWords(lost) + ": " + LostInParts(lost);
 }
 
 void AddFaults(const RunReport& report, std::string& out) {

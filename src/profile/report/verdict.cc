@@ -41,10 +41,6 @@ std::string AtStep(const FaultReport& fault) {
   return *fault.step == 0 ? " before its first step" : " at step " + FormatCount(*fault.step);
 }
 
-std::string LostInWords(const LostSeconds& lost) {
-  return (lost.exact() ? "" : "up to ") + FormatSeconds(lost.at_most());
-}
-
 std::string Verdict(const RunReport& report) {
   const std::string wall = FormatSeconds(report.wall);
   const std::string done = report.steps ? Plural(*report.steps, "step") : wall;

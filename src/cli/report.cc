@@ -85,7 +85,9 @@ Result<int> Report(const ReportFlags& flags, bool json) {
   if (!output.empty()) {
     const std::string page = profile::ReportPage(report);
     MUSTER_TRY(Within("write the report", WritePage(output, page)));
-    Note(fmt::format("{}\nwrote {}\n", PlainLine(profile::Verdict(report)), output));
+    Note(fmt::format("{}\n{}wrote {}\n", PlainLine(profile::Verdict(report)),
+                     report.go_on.empty() ? "" : "to go on: " + PlainLine(report.go_on) + "\n",
+                     output));
   }
   if (json) MUSTER_TRY(Print(profile::ReportJson(report)));
   return 0;

@@ -12,8 +12,7 @@ namespace {
 Result<int> Show(const std::string& folder, bool json) {
   const auto files = MUSTER_TRY(profile::RunFiles::Open(folder));
   const profile::RunReport report = profile::BuildReport(MUSTER_TRY(profile::ReadRun(files)));
-  MUSTER_TRY(json ? Print(profile::ReportJson(report))
-                  : PrintText(profile::SummaryText(report, folder)));
+  MUSTER_TRY(json ? Print(profile::ReportJson(report)) : PrintText(profile::SummaryText(report)));
   return 0;
 }
 

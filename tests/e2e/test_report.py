@@ -120,6 +120,22 @@ def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
     assert re.search(r"lost (.*) to 1 fault: recovery (.*) \(.*\), replay (.*)\n", run.err).groups() == told
 
 
+def test_the_report_of_a_run_that_broke_off_says_how_to_go_on(start, muster):
+    run = start("muster-train", "--steps", 100000, "--step-ms", 2, "--every", 10)
+    run.wait_step(30)
+    run.process.kill()
+    run.end()
+    run.assert_nothing_left()
+    again = f"muster run {run.folder}/job.yaml --checkpoint-dir {run.folder}/checkpoints"
+    told = muster("report", run.folder.name, cwd=run.folder.parent)
+    assert told.code == 0 and f"\nto go on: {again}\n" in told.err, told.err
+    page = (run.folder / "report.html").read_text(encoding="utf-8")
+    assert page.index("<h1>") < page.index(f"<code>{again}</code>") < page.index("<section>")
+    report = muster("report", run.folder, "--json").json()
+    assert report["state"] == "UNFINISHED" and report["go_on"] == again
+    assert f"to go on    {again}\n" in muster("show", run.folder).out
+
+
 def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
     for verb in ("report", "show"):
         done = muster(verb, tmp_path, "--json")

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "profile/report/fault_times.h"
+#include "profile/report/go_on.h"
 #include "profile/report/run_report.h"
 #include "profile/report/step_series.h"
 #include "profile/report/text.h"
@@ -194,6 +195,14 @@ void AddResult(const RunResult& result, RunReport& report) {
   }
 }
 
+/// Of a run that broke off, and of one that failed but left a checkpoint.
+std::string GoOn(const RunRecords& run, const RunReport& report) {
+  const bool kept = report.state == RunState::kFailed && !report.checkpoints.empty();
+  const bool broke_off = report.state == RunState::kLost;
+  if (run.folder.empty() || (!kept && !broke_off)) return {};
+  return CommandToGoOn(run.folder, run.job_yaml);
+}
+
 /// A restart has a fault. One without a record was not measured, and must not be passed over.
 void AddUnknownFaults(const RunRecords& run, RunReport& report) {
   report.faults_known = !run.events.empty();
@@ -236,6 +245,7 @@ RunReport BuildReport(RunRecords records) {
   AddSteps(records, report);
   if (records.result) AddResult(*records.result, report);
   AddUnknownFaults(records, report);
+  report.go_on = GoOn(records, report);
   report.evals = std::move(records.evals);
   report.tails = std::move(records.tails);
   report.job_yaml = std::move(records.job_yaml);

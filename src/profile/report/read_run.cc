@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "base/absent.h"
 #include "profile/report/text.h"
 #include "spec/job.h"
 
@@ -198,7 +199,7 @@ std::string HostName() {
 }
 
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, const Clock& clock) {
-  RunRecords run;
+  RunRecords run{.folder = AbsolutePath(files.folder())};
   run.facts = MUSTER_TRY(ReadFacts(files));
   // The lock before the result: a run that ends in between is then seen as ended, not as lost.
   run.lock_held = files.LockHeld();

@@ -22,6 +22,7 @@ struct LogTail {
 };
 
 struct RunRecords {
+  std::string folder;  ///< absolute
   RunFacts facts;
   bool lock_held = false;
   std::optional<std::int64_t> read_ns;  ///< the time of reading, where it is on the run's own clock

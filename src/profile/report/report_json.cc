@@ -149,6 +149,7 @@ std::string ReportJson(const RunReport& report) {
                          {"reason", report.reason},
                          {"run", FromFacts(report.facts)},
                          {"command", report.command},
+                         {"go_on", report.go_on.empty() ? Json() : Json(report.go_on)},
                          {"ended_utc", report.ended_utc},
                          {"wall_s", Round(report.wall)},
                          {"steps", OrNull(report.steps)},

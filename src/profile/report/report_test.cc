@@ -295,13 +295,29 @@ TEST(SummaryText, SaysTheSameInAFewLines) {
   EXPECT_THAT(text, HasSubstr("goodput"));
 }
 
-TEST(SummaryText, SaysHowToGoOnWithARunThatBrokeOff) {
-  const RunReport report = ReportOf({.steps = 20, .fault_step = 0, .result = false});
-  EXPECT_THAT(SummaryText(report, "runs/a b"),
-              HasSubstr("to go on    muster run 'runs/a b/job.yaml' --checkpoint-dir "
-                        "'runs/a b/checkpoints'"));
-  EXPECT_THAT(SummaryText(ReportOf({.steps = 20, .fault_step = 0}), "runs/a"),
-              testing::Not(HasSubstr("to go on")));
+TEST(BuildReport, SaysHowToGoOnWithARunThatBrokeOffOrFailedWithACheckpoint) {
+  for (const FakeRunOptions& options :
+       {FakeRunOptions{.steps = 20, .fault_step = 0, .result = false},
+        FakeRunOptions{.recovers = false}}) {
+    const Scratch scratch;
+    WriteFakeRun(scratch.path(), options);
+    const RunReport report = ReportOf(scratch);
+    EXPECT_EQ(report.go_on, "muster run " + scratch.path() + "/job.yaml --checkpoint-dir " +
+                                scratch.path() + "/checkpoints");
+    EXPECT_THAT(SummaryText(report), HasSubstr("to go on    " + report.go_on));
+    EXPECT_EQ(nlohmann::json::parse(ReportJson(report))["go_on"], report.go_on);
+  }
+}
+
+TEST(BuildReport, SaysNothingOfGoingOnWhereNothingIsLeftOrNothingWasKept) {
+  for (const FakeRunOptions& options :
+       {FakeRunOptions{.steps = 20, .fault_step = 0},
+        FakeRunOptions{.fault_step = 20, .checkpoint_every = 1000, .recovers = false}}) {
+    const RunReport report = ReportOf(options);
+    EXPECT_EQ(report.go_on, "");
+    EXPECT_THAT(SummaryText(report), testing::Not(HasSubstr("to go on")));
+    EXPECT_TRUE(nlohmann::json::parse(ReportJson(report))["go_on"].is_null());
+  }
 }
 
 TEST(CommandToGoOn, NamesNoFolderThatTheJobHasAlready) {

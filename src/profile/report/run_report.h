@@ -127,7 +127,8 @@ struct RunReport {
   std::string reason;
   std::string ended_utc;
   std::string command;
-  double wall = 0;  ///< up to the end, until now while it goes on, else to the last record
+  std::string go_on;  ///< what to type to do the rest; empty: all is done, or there is no way on
+  double wall = 0;    ///< up to the end, until now while it goes on, else to the last record
   std::optional<std::uint64_t> steps;  ///< the last that was finished; empty: none is reported
   std::uint64_t restarts = 0;
   std::vector<GenerationSpan> generations;

@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "profile/report/go_on.h"
 #include "profile/report/text.h"
 
 namespace muster::profile {
@@ -40,7 +39,7 @@ void AddFaults(const RunReport& report, std::string& out) {
 
 }  // namespace
 
-std::string SummaryText(const RunReport& report, const std::string& folder) {
+std::string SummaryText(const RunReport& report) {
   std::string out = PlainLine(Verdict(report)) + "\n";
   AddLine(out, "run", fmt::format("{} {}", report.facts.name, report.facts.id));
   AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Plural(report.facts.ranks, "rank")));
@@ -76,9 +75,7 @@ std::string SummaryText(const RunReport& report, const std::string& folder) {
             fmt::format("{}, the last at step {}", report.checkpoints.size(),
                         report.checkpoints.back().step));
   }
-  if (report.state == RunState::kLost && !folder.empty()) {
-    AddLine(out, "to go on", CommandToGoOn(folder, report.job_yaml));
-  }
+  AddLine(out, "to go on", report.go_on);
   for (const std::string& note : report.notes) AddLine(out, "note", note);
   return out;
 }

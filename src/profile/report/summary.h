@@ -7,8 +7,7 @@
 
 namespace muster::profile {
 
-/// Plain text, no colour, lines below 100 columns where names allow it. With the run's folder, of a
-/// run that broke off: how to go on.
-std::string SummaryText(const RunReport& report, const std::string& folder = "");
+/// Plain text, no colour, lines below 100 columns where names allow it.
+std::string SummaryText(const RunReport& report);
 
 }  // namespace muster::profile

@@ -73,6 +73,13 @@ std::string Unbroken(std::string_view text) {
   return out;
 }
 
+/// What a reader of a run that was not done wants to type.
+std::string GoOnHtml(const RunReport& report) {
+  if (report.go_on.empty()) return {};
+  return fmt::format("<p class=\"goon\">To go on: <code>{}</code></p>",
+                     PlainHtml(report.go_on, 20'000));
+}
+
 }  // namespace
 
 std::string HeadlineHtml(const RunReport& report) {
@@ -81,10 +88,10 @@ std::string HeadlineHtml(const RunReport& report) {
   const std::string_view rest = std::string_view(verdict).substr(space);
   return fmt::format(
       "<header><p class=\"name\">{} <span>run {}</span></p><h1><b class=\"state {}\">{}</b> "
-      "{}</h1>{}</header>",
+      "{}</h1>{}{}</header>",
       PlainHtml(report.facts.name.empty() ? "unnamed job" : report.facts.name, 200),
       PlainHtml(report.facts.id, 100), CssOf(report.state), EscapeHtml(verdict.substr(0, space)),
-      PlainHtml(Unbroken(rest), 2000), Tiles(report));
+      PlainHtml(Unbroken(rest), 2000), GoOnHtml(report), Tiles(report));
 }
 
 }  // namespace muster::profile

@@ -20,6 +20,7 @@ header{padding-bottom:4px}
 .name{margin:0 0 6px;font-weight:600;overflow-wrap:anywhere}
 .name span{color:var(--soft);font-weight:400;margin-left:8px}
 h1{font-size:clamp(21px,3.4vw,30px);line-height:1.25;font-weight:600;letter-spacing:-.01em;margin:0 0 22px;overflow-wrap:anywhere;text-wrap:balance}
+.goon{margin:-10px 0 20px}.goon code{overflow-wrap:anywhere}
 .state{font-weight:700}.state.good{color:var(--green)}.state.bad{color:var(--red)}.state.live{color:var(--blue)}
 h2{font-size:18px;font-weight:600;margin:0 0 10px}
 h3{font-size:14px;font-weight:600;margin:18px 0 6px}

@@ -7,6 +7,7 @@ MAKEFLAGS += --no-print-directory
 PRESET ?= release
 PREFIX ?= /usr/local
 export MUSTER_JOBS := $(JOBS)
+export MUSTER_TIDY_ALL := $(ALL)
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -26,7 +27,7 @@ test: ## everything CI runs (LEG="checks asan" runs only those legs, LEG=list na
 test-fast: ## the edit loop, at most two minutes: checks, release build, quick tests
 	@.ci/test.py checks release-fast pytest-fast
 
-lint: ## formats, layers, sizes, headers, clang-tidy, ruff, shellcheck, links
+lint: ## formats, layers, sizes, headers, clang-tidy, ruff, shellcheck, links (ALL=1: tidies all)
 	@.ci/test.py checks headers tidy
 
 format: ## rewrite sources in the house format

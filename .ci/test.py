@@ -2,7 +2,7 @@
 """Runs the legs of the tests and says where the time went.
 
     test.py               every leg but the slow one, in the order below: what is quick and fails often comes first
-    test.py checks asan   only those; one leg alone prints everything as it comes
+    test.py checks asan   only those; one leg alone, or a slow one, prints everything as it comes
     test.py list          what there is
 
 A leg is .ci/legs/NAME.sh. Its output goes to build/ci/NAME.log, and to the screen only when it fails. A failed leg does
@@ -28,9 +28,9 @@ LEGS = {
     "asan": "address and undefined-behaviour sanitizers; each fuzz harness for 20 s",
     "tsan": "thread sanitizer for what has threads",
 }
-# Not among those: the whole tree takes clang-tidy longer than all the other checks together.
+# Not among those: the whole tree takes clang-tidy longer than all the other checks together. Always read aloud.
 SLOW = {
-    "tidy": "clang-tidy on what changed since it last passed",
+    "tidy": "clang-tidy on what differs from origin/main and has not passed before",
 }
 QUICK = {
     "release-fast": "clang 19 release build and its quick tests",
@@ -96,10 +96,11 @@ def run_legs(names: list[str]) -> int:
     for name in names:
         print(f"{span(time.monotonic() - started):>6}  {name}: {(LEGS | QUICK | SLOW)[name]}", flush=True)
         begun = time.monotonic()
-        run = run_aloud if len(names) == 1 else run_quietly
+        aloud = len(names) == 1 or name in SLOW
+        run = run_aloud if aloud else run_quietly
         code = run(["bash", str(ROOT / ".ci" / "legs" / f"{name}.sh")], log_of(name))
         took[name] = (time.monotonic() - begun, code)
-        if code and len(names) > 1:
+        if code and not aloud:
             show_failure(name)
     print("\nwhere the time went")
     for name, (seconds, code) in took.items():

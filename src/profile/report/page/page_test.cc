@@ -206,6 +206,29 @@ RunReport RunWithFaults(std::size_t faults) {
   return report;
 }
 
+TEST(ReportPage, TellsOfAFaultThatComesAgainOnceWithItsGenerations) {
+  RunReport report = RunWithFaults(9);
+  report.tails.clear();
+  for (std::size_t i = 0; i < report.faults.size(); ++i) {
+    FaultReport& fault = report.faults[i];
+    fault.rank = 0;
+    fault.generation = i + 1;
+    fault.what = "ended with exit code 1";
+    fault.exception = i == 3 ? "OSError: gone" : "ValueError: bad";
+    fault.decision = fmt::format("process restart {} of 9", i + 1);
+    report.tails.push_back({i + 1, 0, "stderr", fault.exception + "\n"});
+  }
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("<p>Rank 0, 8 times, generations 1–3, 5–9: <b>ended with exit code "
+                              "1</b> <code>ValueError: bad</code> <small>at last: process restart "
+                              "9 of 9</small></p>"));
+  EXPECT_THAT(page, HasSubstr("<p>Rank 0, generation 4: <b>ended with exit code 1</b> "
+                              "<code>OSError: gone</code> <small>process restart 4 of 9</small>"));
+  EXPECT_THAT(page, HasSubstr("<summary>rank 0, generations 1–3, 5–9, the end of stderr<"));
+  EXPECT_THAT(page, HasSubstr("<summary>rank 0, generation 4, the end of stderr<"));
+  EXPECT_EQ(WhatIsMalformed(page), "");
+}
+
 TEST(ReportPage, ShowsFewRecoveriesEachAndOfManyTheLongestOnly) {
   const std::string few = ReportPage(RunWithFaults(2));
   EXPECT_THAT(few, HasSubstr("Up close: rank 0 dies, recovery takes 100 ms"));

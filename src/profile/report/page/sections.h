@@ -14,6 +14,9 @@ std::string StepTimeChartHtml(const RunReport& report);
 std::string LanesHtml(const RunReport& report);
 std::string TimeHtml(const RunReport& report);
 std::string FaultsHtml(const RunReport& report);
+/// Of the section of faults: below its table.
+std::string FaultNotesHtml(const RunReport& report);
+std::string LogTailsHtml(const RunReport& report);
 std::string EvaluationHtml(const RunReport& report);
 std::string FactsHtml(const RunReport& report);
 std::string NotesHtml(const RunReport& report);

@@ -11,10 +11,8 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostFaults = 200;
-constexpr std::size_t kMostDescribed = 20;
 constexpr std::size_t kMostEvals = 50;
 constexpr std::size_t kMostDots = 200;
-constexpr std::size_t kMostTailBytes = 160'000;  // of all logs together, as HTML
 
 std::string Percent(const std::optional<double>& part) {
   return part ? fmt::format("{:.2f} %", *part * 100) : "–";
@@ -91,27 +89,6 @@ std::string AccuracyPlot(const std::vector<EvalRow>& evals) {
   return plot.Html();
 }
 
-std::string LogTailHtml(const LogTail& tail) {
-  return fmt::format(
-      "<details{}><summary>rank {}, generation {}, the end of {}</summary><pre>{}</pre></details>",
-      tail.stream == "stderr" ? " open" : "", tail.rank, tail.generation, EscapeHtml(tail.stream),
-      PlainHtml(tail.text, kMostTailBytes));
-}
-
-/// What muster run noted about a fault, in a line or two.
-std::string FaultNoteHtml(const FaultReport& fault) {
-  if (fault.what.empty() && fault.exception.empty()) return {};
-  std::string out = fmt::format("<p>Rank {}, generation {}: <b>{}</b>", fault.rank,
-                                fault.generation, PlainHtml(fault.what, 200));
-  if (!fault.exception.empty()) {
-    out += fmt::format(" <code>{}</code>", PlainHtml(fault.exception, 600));
-  }
-  if (!fault.decision.empty()) {
-    out += fmt::format(" <small>{}</small>", PlainHtml(fault.decision, 300));
-  }
-  return out + "</p>";
-}
-
 }  // namespace
 
 std::string FaultsHtml(const RunReport& report) {
@@ -131,17 +108,7 @@ std::string FaultsHtml(const RunReport& report) {
   if (report.faults.size() > kMostFaults) {
     out += fmt::format("<p class=\"fine\">and {} more</p>", report.faults.size() - kMostFaults);
   }
-  for (std::size_t i = 0; i < report.faults.size() && i < kMostDescribed; ++i) {
-    out += FaultNoteHtml(report.faults[i]);
-  }
-  std::string tails;
-  for (const LogTail& tail : report.tails) {
-    const std::string html = LogTailHtml(tail);
-    if (tails.size() + html.size() > kMostTailBytes) break;
-    tails += html;
-  }
-  out += tails;
-  return Section("Faults", out);
+  return Section("Faults", out + FaultNotesHtml(report) + LogTailsHtml(report));
 }
 
 std::string EvaluationHtml(const RunReport& report) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/absent.h"
+#include "base/durable.h"
 #include "base/text.h"
 #include "cli/ckpt_open.h"
 #include "cli/verb.h"
@@ -58,6 +59,13 @@ std::string ToText(const Json& rows) {
 
 Result<int> Run(const std::string& path, bool json) {
   const std::string folder = MUSTER_TRY(CheckpointFolder(path));
+  if (folder == path && checkpoint::IsOneCheckpoint(PosixFiles(), path)) {
+    const std::string absolute = AbsolutePath(path);
+    return Error(Code::kPrecondition, absolute + " is one checkpoint, not a folder of them",
+                 fmt::format("'muster ckpt show {}' tells what it holds, 'muster ckpt ls {}' lists "
+                             "it with its neighbours",
+                             path, ParentOf(absolute)));
+  }
   Json rows = Json::array();
   // A job that has not saved yet has not made its folder either.
   if (folder == path || PosixFiles().Exists(folder)) {

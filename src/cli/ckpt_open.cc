@@ -1,6 +1,7 @@
 #include "cli/ckpt_open.h"
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/absent.h"
@@ -56,6 +57,12 @@ Result<std::string> CheckpointFolder(const std::string& path) {
   if (!PosixFiles().Exists(path)) {
     return Absent("checkpoint, folder of checkpoints or run folder", path,
                   "look at the name; 'muster run' names its run folder when it begins");
+  }
+  std::error_code unknown;
+  if (!std::filesystem::is_directory(path, unknown) && !unknown) {
+    return Error(Code::kPrecondition,
+                 AbsolutePath(path) + " is a file; checkpoints and runs are folders",
+                 "name the folder that it is in: " + ParentOf(AbsolutePath(path)));
   }
   return IsRunFolder(path) ? FolderOfJob(path) : path;
 }

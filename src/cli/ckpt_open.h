@@ -17,7 +17,8 @@ class App;
 namespace muster::cli {
 
 /// The folder of checkpoints that `path` means: that of its job when it is a run folder (it need
-/// not exist yet), else itself. NotFound when there is nothing at `path`.
+/// not exist yet), else itself. NotFound when there is nothing at `path`,
+/// Precondition when it is a file.
 Result<std::string> CheckpointFolder(const std::string& path);
 
 /// A checkpoint, or the newest one of the folder that `path` means.

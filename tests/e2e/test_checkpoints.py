@@ -91,6 +91,37 @@ def test_what_is_absent_is_named_by_its_absolute_path(muster, tmp_path, verb):
     assert f"there is no checkpoint, folder of checkpoints or run folder at {tmp_path}/nosuch\n  " in done.err
 
 
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_ls_of_one_checkpoint_names_the_verb_for_it(muster, tmp_path, slash):
+    shutil.copytree(GOLDEN, tmp_path / "c")
+    done = muster("ckpt", "ls", f"c/{STEP}{slash}")
+    assert (done.code, done.out) == (1, "")
+    assert f"{tmp_path}/c/{STEP}{slash} is one checkpoint, not a folder of them\n" in done.err
+    assert f"'muster ckpt show c/{STEP}{slash}'" in done.err and f"'muster ckpt ls {tmp_path}/c'" in done.err
+    (tmp_path / "c" / STEP / "manifest.json").unlink()
+    refused = muster("ckpt", "ls", f"c/{STEP}{slash}", "--json")
+    assert refused.code == 1 and refused.json()["error"]["code"] == "precondition"
+
+
+@pytest.mark.parametrize("verb", ["ls", "show", "verify", "digest"])
+def test_a_file_in_a_checkpoint_leads_to_its_folder(muster, tmp_path, verb):
+    shutil.copytree(GOLDEN, tmp_path / "c")
+    done = muster("ckpt", verb, f"c/{STEP}/manifest.json")
+    assert (done.code, done.out) == (1, "")
+    assert (
+        f"manifest.json is a file; checkpoints and runs are folders\n  name the folder that it is in: {tmp_path}/c/{STEP}\n"
+        in done.err
+    )
+
+
+@pytest.mark.parametrize("verb", ["show", "verify", "digest"])
+def test_a_folder_above_says_that_it_holds_no_checkpoint(muster, tmp_path, verb):
+    shutil.copytree(GOLDEN, tmp_path / "above" / "c")
+    done = muster("ckpt", verb, "above")
+    assert done.code == 3 and f"{tmp_path}/above holds no committed checkpoint\n" in done.err
+    assert "give a step-… folder, or a folder that holds some" in done.err
+
+
 def test_damage_is_told_in_sentences(muster, tmp_path):
     shutil.copytree(GOLDEN, tmp_path / "c")
     assert muster("ckpt", "verify", "c").out.endswith(f"{STEP} is whole: 656 B in 2 files hold their checksums\n")

@@ -82,12 +82,16 @@ Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::s
   return std::optional(all.back());
 }
 
+bool IsOneCheckpoint(FileSystem& files, const std::string& path) {
+  return files.Exists(path + "/" + std::string(kManifestName)) ||
+         ParseStepName(muster::NameOf(path));
+}
+
 Result<std::string> ResolveCheckpoint(FileSystem& files, const std::string& path) {
   if (!files.Exists(path))
     return Absent("checkpoint or folder of checkpoints", path,
                   "look at the name; muster ckpt ls FOLDER lists checkpoints");
-  if (files.Exists(path + "/" + std::string(kManifestName)) || ParseStepName(muster::NameOf(path)))
-    return path;
+  if (IsOneCheckpoint(files, path)) return path;
   if (const auto latest = MUSTER_TRY(FindLatest(files, path))) return latest->path;
   return Error(Code::kNotFound, AbsolutePath(path) + " holds no committed checkpoint",
                "give a step-… folder, or a folder that holds some");

@@ -30,6 +30,9 @@ Result<std::vector<CheckpointInfo>> ListCheckpoints(FileSystem& files, const std
 /// The newest committed one; nothing when there is none or the folder is absent.
 Result<std::optional<CheckpointInfo>> FindLatest(FileSystem& files, const std::string& folder);
 
+/// Whether `path` is one checkpoint, whole or damaged, by its name or what is in it.
+bool IsOneCheckpoint(FileSystem& files, const std::string& path);
+
 /// `path` itself when it is a checkpoint, the newest one when it is a folder of checkpoints.
 /// NotFound with a hint otherwise.
 Result<std::string> ResolveCheckpoint(FileSystem& files, const std::string& path);

@@ -278,9 +278,9 @@ def test_a_worker_has_its_own_descriptors_and_no_others(start, python):
     assert run.log(0) == b"[0, 1, 2, 3, 4] True\n"
 
 
-def test_two_runs_in_one_folder_the_second_is_refused(start):
+def test_two_runs_in_one_folder_the_second_is_refused(start, wait_until):
     first = start("muster-train", "--steps", 100000)
-    first.wait_step(2)
+    wait_until(lambda: first.events("checkpoint"), "a checkpoint to go on from")
     second = start("muster-train", folder=first.folder)
     assert second.end() == 5
     assert f"process {first.process.pid}" in second.err and "in use by" in second.err

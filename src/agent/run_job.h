@@ -18,13 +18,16 @@ namespace muster::agent {
 struct RunOptions {
   std::string name;
   std::uint32_t ranks = 1;
-  std::string program;                         ///< absolute path of the command
-  std::vector<std::string> command;            ///< argv; the first is what the user wrote
-  std::string folder;                          ///< of the run; empty: runs/NAME-TIME-xxxx
-  std::string job_yaml;                        ///< for the record
-  std::string version;                         ///< of muster
-  std::string shim;                            ///< absolute path of muster-shim
-  bool zygote = false;                         ///< the program can serve as its own (muster-train)
+  std::string program;               ///< absolute path of the command
+  std::vector<std::string> command;  ///< argv; the first is what the user wrote
+  std::string folder;                ///< of the run; empty: runs/NAME-TIME-xxxx
+  std::string job_yaml;              ///< for the record
+  std::string version;               ///< of muster
+  std::string shim;                  ///< absolute path of muster-shim
+  /// argv of the process that ranks are copied from, its program that of the command; empty:
+  /// every rank is executed.
+  std::vector<std::string> zygote;
+  std::string preload;  ///< what a Python zygote imports, for who waits for it
   std::string checkpoint_dir = "checkpoints";  ///< relative to the run folder
   std::uint64_t checkpoint_every = 0;
   std::vector<std::string> data;  ///< MUSTER_DATA_0, …

@@ -43,6 +43,10 @@ void AddRun(CLI::App& parent, Invocation& invocation) {
   app->add_option("--checkpoint-dir", flags->checkpoint_dir,
                   "Checkpoints; default: the job's, in the run folder. Name another run's to go on "
                   "from there");
+  app->add_option("--preload", flags->preload,
+                  "What Python imports once, before the ranks are forked from there: modules with "
+                  "commas; none: every rank is executed; auto (default): torch when the script "
+                  "imports it");
   app->add_option("--max-restarts", flags->max_restarts,
                   "Restarts before the run fails; 0: none; default: the job's, or 3 and 1 full");
   app->add_option("--grace", flags->grace_s,

@@ -1,12 +1,14 @@
 #include "cli/run_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "agent/launch/launcher.h"
+#include "agent/launch/python_command.h"
 #include "agent/shim/protocol.h"
 #include "base/absent.h"
 #include "base/durable.h"
@@ -87,6 +89,49 @@ Result<std::string> FindCommand(const std::string& name, const std::string& fold
   const auto absolute = std::filesystem::absolute(*found, gone);
   if (gone) return ErrnoError("working folder", gone.value()).Hint("cd to one that exists");
   return absolute.lexically_normal().string();
+}
+
+/// "a,b" → a, b; every one a dotted name.
+Result<std::vector<std::string>> ModulesOf(const std::string& list) {
+  std::vector<std::string> modules(1);
+  for (const char c : list) {
+    if (c == ',') {
+      modules.emplace_back();
+    } else {
+      modules.back() += c;
+    }
+  }
+  const auto is_name = [](const std::string& module) {
+    return !module.empty() && module.find_first_of(" \t/\\=-") == std::string::npos;
+  };
+  if (std::ranges::all_of(modules, is_name)) return modules;
+  return Error(Code::kInvalid, fmt::format("--preload is '{}'", list),
+               "give names of modules with commas between, as torch,mymodel; nothing was made");
+}
+
+/// How ranks come to life: copied from the trainer, from a Python that has imported what they need,
+/// or executed.
+Status SetZygote(const std::string& preload, agent::RunOptions& options) {
+  const auto python = agent::ParsePython(options.command);
+  const bool asked = preload != "auto" && preload != "none";
+  if (asked && !python) {
+    return Error(Code::kInvalid,
+                 fmt::format("--preload {}: the command is not python [FLAGS] SCRIPT, -m MODULE or "
+                             "-c CODE",
+                             preload),
+                 "leave --preload away, or start the script by python; nothing was made");
+  }
+  if (NameOf(options.program) == kTrainer) {
+    options.zygote = {options.program, "--zygote", "3"};
+  } else if (python && preload != "none") {
+    const auto modules =
+        asked ? MUSTER_TRY(ModulesOf(preload))
+              : agent::GuessPreload(PosixFiles(), options.command, *python, AbsolutePath("."));
+    if (modules.empty()) return Ok();
+    options.zygote = agent::PythonZygote(options.command, *python, modules);
+    options.preload = fmt::format("{}", fmt::join(modules, ", "));
+  }
+  return Ok();
 }
 
 Result<std::string> FindShim(const std::string& folder) {
@@ -217,7 +262,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.command = MUSTER_TRY(spec::ExpandCommand(job.command, variables));
   options.program = MUSTER_TRY(FindCommand(options.command[0], beside));
   options.shim = MUSTER_TRY(FindShim(beside));
-  options.zygote = NameOf(options.program) == kTrainer;
+  MUSTER_TRY(SetZygote(flags.preload, options));
   options.name = job.name;
   options.folder = flags.folder;
   options.job_yaml = spec::PrintJobYaml(job);

@@ -20,7 +20,8 @@ struct RunFlags {
   std::optional<double> grace_s;
   std::string name;
   std::string folder;
-  std::string checkpoint_dir;  ///< instead of the job's; relative to the working folder
+  std::string preload = "auto";  ///< auto, none or modules with commas
+  std::string checkpoint_dir;    ///< instead of the job's; relative to the working folder
   bool quiet = false;
 };
 

@@ -21,7 +21,7 @@ def test_the_shim_started_by_hand_says_so(programs):
 
 
 SPAWN, STARTED = 2, 103
-MAGIC, VERSION = 0x4D485331, 2
+MAGIC, VERSION = 0x4D485331, 3
 
 
 @pytest.fixture

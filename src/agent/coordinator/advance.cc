@@ -34,6 +34,9 @@ class Step {
       case Event::Kind::kStart:
         if (state().phase == Phase::kIdle) StartGeneration(RestartKind::kProcesses);
         break;
+      case Event::Kind::kLoading:
+        if (state().phase == Phase::kStarting) state().deadline = now_ + policy_.start_limit;
+        break;
       case Event::Kind::kStarted:
         Started(event);
         break;

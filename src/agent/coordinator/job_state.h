@@ -116,6 +116,7 @@ struct JobState {
 struct Event {
   enum class Kind {
     kStart,
+    kLoading,    ///< the zygote still loads, or just did: the limit of a start counts from here
     kStarted,    ///< rank, generation
     kExited,     ///< rank, generation, ending (start_error: it never ran)
     kTick,       ///< time passed

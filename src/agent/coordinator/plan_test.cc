@@ -343,6 +343,19 @@ TEST(Advance, AStartThatTakesTooLongIsATimeOut) {
   EXPECT_EQ(job.state.fault->ending.start_error, ETIMEDOUT);
 }
 
+TEST(Advance, TheLimitOfAStartCountsFromTheLastSignThatTheZygoteLoads) {
+  Job job(1);
+  job.Feed({.kind = Event::Kind::kStart});
+  job.now += job.policy.start_limit - seconds(1);
+  job.Feed({.kind = Event::Kind::kLoading});
+  job.now += job.policy.start_limit - seconds(1);
+  job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(job.state.phase, Phase::kStarting);
+  job.now += seconds(1);
+  job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(job.state.fault->ending.start_error, ETIMEDOUT);
+}
+
 TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {
   Job job(2);
   job.Begin();

@@ -20,7 +20,6 @@ constexpr auto kHousekeeping = seconds(1);
 constexpr auto kOrphanGrace = seconds(10);
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
-constexpr int kMaxZygoteDeaths = 3;
 constexpr int kTimeLimitCode = 7;
 
 /// A rank costs us some six descriptors: its page, two pipes, two logs, its steps. The value is the
@@ -53,7 +52,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       signals_(std::move(signals)),
       begin_(folder_.created()) {
   state_.ranks.resize(options.ranks);
-  state_.use_zygote = options.zygote;
+  state_.use_zygote = !options.zygote.empty();
 }
 
 Result<std::unique_ptr<RunLoop>> RunLoop::Create(const RunOptions& options, RunFolder folder,
@@ -102,13 +101,6 @@ Status RunLoop::StartShim() {
   return Ok();
 }
 
-/// Starts the zygote when there is none, so that it is warm before it is needed.
-void RunLoop::EnsureZygote() {
-  if (!state_.use_zygote || zygote_alive_) return;
-  zygote_alive_ = zygote_deaths_ <= kMaxZygoteDeaths && launcher_->StartZygote(*shim_).has_value();
-  state_.use_zygote = zygote_alive_;
-}
-
 RunOutcome RunLoop::Run() {
   console_->Say(
       fmt::format("muster: {}, run folder {}", Counted(options_.ranks, "rank"), folder_.path()));
@@ -117,6 +109,10 @@ RunOutcome RunLoop::Run() {
         fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "
                     "torchrun sets 1",
                     launcher_->omp_threads()));
+  }
+  if (state_.use_zygote && !options_.preload.empty()) {
+    console_->Say(
+        fmt::format("muster: importing {} once; ranks are forked from there", options_.preload));
   }
   std::string command;
   for (const std::string& word : options_.command) command += (command.empty() ? "" : " ") + word;
@@ -176,7 +172,16 @@ void RunLoop::Apply(const Action& action) {
 void RunLoop::StartRanks(const Action& action) {
   WriteGenerationOnce(action.generation);
   start_ = action;
+  if (action.restart == RestartKind::kFull) {
+    if (const Status renewed = RenewShim(); !renewed) return FailStart(renewed.error());
+  }
+  EnsureZygote();
   StartWhenWritten();
+}
+
+void RunLoop::FailStart(const Error& error) {
+  start_.reset();
+  Feed({.kind = Event::Kind::kGiveUp, .ending = {.code = 1}, .text = WhyNotStarted(error)});
 }
 
 void RunLoop::WriteGenerationOnce(Generation generation) {
@@ -193,22 +198,17 @@ void RunLoop::GenerationWritten(Generation generation, const Status& written) {
 
 void RunLoop::StartWhenWritten() {
   if (!start_ || !written_ || start_->generation != asked_) return;
+  if (written_->has_value() && AwaitsZygote()) return;
   const Action action = *std::exchange(start_, {});
   const auto started = [&]() -> Status {
     if (!*written_) return written_->error();
-    if (action.restart == RestartKind::kFull) MUSTER_TRY(RenewShim());
-    EnsureZygote();
     generation_begin_ = events_.Add("generation_started", {{"gen", action.generation.value()}});
     accounting_.Began(generation_begin_);
     words_until_.reset();
     return launcher_->Start({action.generation, state_.use_zygote, state_.restarts}, *shim_, *logs_,
                             *board_);
   }();
-  if (!started) {
-    return Feed({.kind = Event::Kind::kGiveUp,
-                 .ending = {.code = 1},
-                 .text = WhyNotStarted(started.error())});
-  }
+  if (!started) return FailStart(started.error());
   DrainLater();
 }
 
@@ -252,6 +252,7 @@ void RunLoop::ArmTick() {
     if (phase == Phase::kStopping || phase == Phase::kEnding) {
       return LoseShim("muster-shim does not answer; it was killed, and every worker with it");
     }
+    if (phase == Phase::kStarting && AwaitsZygote()) return GiveZygoteTime();
     Drain();  // What was published by now decides what comes next.
     Feed({.kind = Event::Kind::kTick});
   });
@@ -304,14 +305,6 @@ void RunLoop::Handle(const ShimMessage& message) {
     }
     Feed({.kind = Event::Kind::kStopped});
   }
-}
-
-void RunLoop::HandleZygote(const shim::Zygote& zygote) {
-  if (zygote.alive != 0) return;
-  zygote_alive_ = false;
-  ++zygote_deaths_;
-  // In every other phase its workers are about to fail or to be stopped: the next start sees to it.
-  if (state_.phase == Phase::kRunning) EnsureZygote();
 }
 
 void RunLoop::HandleStarted(const shim::Started& started) {

@@ -4,7 +4,7 @@
 //
 // Single-threaded but for the log keeper's two threads and the generation writer's. Life: Create →
 // Run, once. A restart is, in this order: kExited → (20 ms) → kStop → kStopped → generation on disk
-// → Launcher::Start → kStarted of every rank → first step of every rank.
+// and zygote ready → Launcher::Start → kStarted of every rank → first step of every rank.
 
 #include <deque>
 #include <memory>
@@ -52,9 +52,9 @@ class RunLoop {
   void StartWhenWritten();
   void StopRanks(const Action& action);
   void WriteGenerationOnce(Generation generation);
+  void FailStart(const Error& error);
   void GenerationWritten(Generation generation, const Status& written);
   void LoseShim(const std::string& reason);
-  void EnsureZygote();
   Status RenewShim();
   void ArmTick();
   void ReadSignals();
@@ -62,8 +62,14 @@ class RunLoop {
   void Handle(const ShimMessage& message);
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
-  void HandleZygote(const shim::Zygote& zygote);
   std::string LastWordsOf(Rank rank, Generation generation);
+
+  // run_zygote.cc: the process that ranks are copied from
+  void EnsureZygote();
+  bool AwaitsZygote() const;
+  void GiveZygoteTime();
+  void HandleZygote(const shim::Zygote& zygote);
+  std::string WhyNoZygote(const shim::Zygote& zygote) const;
 
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank);
@@ -118,6 +124,9 @@ class RunLoop {
   std::uint64_t soft_nofile_ = 0;
   bool shim_lost_ = false;
   bool zygote_alive_ = false;  ///< as far as the shim said
+  bool zygote_ready_ = false;  ///< it has loaded what its copies need
+  bool zygote_was_ready_ = false;
+  Instant zygote_began_{};
   int zygote_deaths_ = 0;
 
   const Instant begin_;

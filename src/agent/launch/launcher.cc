@@ -108,12 +108,16 @@ Status Launcher::StartZygote(ShimClient& shim) {
   const std::string log = run_folder_ + "/logs/zygote.log";
   const Fd out(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   const int sink = out.valid() ? out.get() : null_.get();
-  // MUSTER_RUN marks its copies in /proc/PID/environ, where they show the zygote's environment.
+  // MUSTER_RUN marks its copies in /proc/PID/environ, where they show the zygote's environment. The
+  // others are read when an interpreter and its libraries are loaded, so not by a copy any more.
+  std::vector<std::string> own = {"MUSTER_RUN=" + run_folder_};
+  if (omp_threads_ != 0) own.push_back(fmt::format("OMP_NUM_THREADS={}", omp_threads_));
+  if (unbuffered_) own.emplace_back("PYTHONUNBUFFERED=1");
   const Fd command = MUSTER_TRY(WriteCommand({
       .folder = cwd_,
       .program = options_->program,
-      .arguments = {options_->program, "--zygote", "3"},
-      .environment = spec::MergeEnviron(spec::ProcessEnviron(), {"MUSTER_RUN=" + run_folder_}),
+      .arguments = options_->zygote,
+      .environment = spec::MergeEnviron(spec::ProcessEnviron(), own),
   }));
   return shim.StartZygote({command.get(), null_.get(), sink, sink, -1, -1, {}}, umask_);
 }

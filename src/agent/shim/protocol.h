@@ -12,7 +12,7 @@
 namespace muster::agent::shim {
 
 inline constexpr std::uint32_t kMagic = 0x4d485331;  // "1SHM"
-inline constexpr std::uint16_t kVersion = 2;
+inline constexpr std::uint16_t kVersion = 3;
 inline constexpr std::uint32_t kMaxWorkers = 512;  ///< alive at once, on one node
 inline constexpr std::uint32_t kMaxExtraFds = 8;
 inline constexpr std::uint32_t kAllRanks = 0xffffffff;
@@ -34,6 +34,7 @@ enum class Type : std::uint16_t {
   // shim ↔ zygote
   kFork = 201,
   kForked = 202,
+  kReady = 203,
 };
 
 struct Header {
@@ -97,6 +98,8 @@ struct Zygote {
   std::uint32_t alive = 0;
   std::int32_t error = 0;   ///< errno when it could not be started
   std::int32_t status = 0;  ///< exit code or −signal
+  std::uint32_t ready = 0;  ///< it has loaded what its copies need and waits for requests
+  std::uint32_t reserved = 0;
 };
 
 /// The answer to every kSpawn whose rank could be read. `error` 0: it runs. Otherwise nothing was
@@ -127,6 +130,11 @@ struct Stopped {
   std::uint32_t left = 0;  ///< processes that survived SIGKILL for 5 s (state D)
   std::uint32_t reserved = 0;
   std::int64_t time_ns = 0;
+};
+
+/// The zygote's first packet: it has loaded what its copies need.
+struct ReadyToFork {
+  Header header{};
 };
 
 struct Forked {

@@ -194,6 +194,9 @@ void Shim::ReceiveZygote() {
       case Receive::kPacket:
         if (packet_.type() == Type::kForked && packet_.As<Forked>() != nullptr) {
           TakeForked(*packet_.As<Forked>(), &packet_);
+        } else if (packet_.type() == Type::kReady) {
+          zygote_report_.ready = 1;
+          report_zygote_ = true;
         }
         packet_.CloseFds();
         break;

@@ -90,6 +90,8 @@ std::optional<int> ZygoteFd(int argc, char** argv) {
 }
 
 int RunZygote(int fd, WorkerMain main) {
+  const auto ready = shim::Message<shim::ReadyToFork>(shim::Type::kReady);
+  if (shim::SendPacket(fd, &ready, sizeof(ready), nullptr, 0) != 0) return 1;
   for (;;) {
     pollfd waiting{fd, POLLIN, 0};
     if (::poll(&waiting, 1, -1) < 0 && errno != EINTR) return 1;

@@ -1,11 +1,13 @@
 #include "main.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
 
 #include "base/log.h"
+#include "base/version.h"
 #include "spec/command_line.h"
 #include "train/backward.h"
 #include "train/trainer.h"
@@ -44,11 +46,21 @@ constexpr const char* kAbout =
     "  muster-train vit --data DIR                      one rank, 600 steps, test accuracy\n"
     "  muster run -n 2 -- muster-train vit --data DIR   two ranks that survive faults";
 
+int PrintVersion(const std::vector<std::string>& args) {
+  const bool json = std::ranges::find(args, "--json") != args.end();
+  const std::string version(Version());
+  std::puts(json ? ("{\"version\":\"" + version + "\"}").c_str() : version.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int TrainMain(const std::vector<std::string>& args, const spec::EnvLookup& env) {
+  if (spec::AsksForVersion(args)) return PrintVersion(args);
   CLI::App app(kAbout, "muster-train");
   app.set_help_flag("-h,--help", "Print this help and exit");
+  bool version = false;
+  app.add_flag("--version", version, "Print the version and exit; with --json as JSON");
   app.require_subcommand(1);
   VitFlags vit;
   AddVit(app, vit);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "base/version.h"
 #include "base/write_all.h"
 #include "cli/verb.h"
 #include "spec/command_line.h"
@@ -15,7 +16,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::string_view kVersion = MUSTER_VERSION;
 constexpr std::string_view kHelpText = "Print this help and exit";
 constexpr std::string_view kJsonText = "One JSON document on stdout, errors included";
 
@@ -48,12 +48,6 @@ std::string ForTerminal(std::string_view text) {
 bool WantsJson(const std::vector<std::string>& words) {
   const auto end = std::ranges::find(words, "--");
   return std::find(words.begin(), end, "--json") != end;
-}
-
-/// Asked for before any verb.
-bool WantsVersion(const std::vector<std::string>& words) {
-  const auto verb = std::ranges::find_if(words, [](const auto& word) { return word[0] != '-'; });
-  return std::find(words.begin(), verb, "--version") != verb;
 }
 
 /// What was asked for instead of an action: as it is, or as the one document of --json.
@@ -110,7 +104,9 @@ int Main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
   if (words.empty()) return Print(kOverview) ? 0 : 1;
   const bool json = WantsJson(words);
-  if (WantsVersion(words)) return Tell("version", std::string(kVersion) + (json ? "" : "\n"), json);
+  if (spec::AsksForVersion(words)) {
+    return Tell("version", std::string(Version()) + (json ? "" : "\n"), json);
+  }
   Invocation invocation{.json = json, .program = ProgramPath()};
   CLI::App app("Muster runs training jobs to the end, on anyone's machines.", "muster");
   app.set_help_flag("-h,--help", std::string(kHelpText));

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "agent/run_job.h"
+#include "base/version.h"
 #include "cli/run_options.h"
 #include "cli/verb.h"
 
@@ -17,7 +18,7 @@ namespace {
 Result<int> Run(const RunFlags& flags, const Invocation& invocation) {
   const spec::Job job = MUSTER_TRY(JobFor(flags));
   agent::RunOptions options = MUSTER_TRY(OptionsFor(job, flags, invocation.program));
-  options.version = MUSTER_VERSION;
+  options.version = Version();
   options.json = invocation.json;
   if (const auto keys = NotActedOn(job); !keys.empty()) {
     Note(fmt::format("muster: kept in the job, but not acted on yet: {}\n", fmt::join(keys, ", ")));

@@ -255,4 +255,10 @@ Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
   return std::optional<std::string>();
 }
 
+bool AsksForVersion(const std::vector<std::string>& words) {
+  const auto verb =
+      std::ranges::find_if(words, [](const auto& word) { return !word.starts_with('-'); });
+  return std::find(words.begin(), verb, "--version") != verb;
+}
+
 }  // namespace muster::spec

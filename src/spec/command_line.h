@@ -25,4 +25,7 @@ Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
                                                     const std::vector<std::string>& words,
                                                     std::string_view kind);
 
+/// Whether --version is among the words before the first verb.
+bool AsksForVersion(const std::vector<std::string>& words);
+
 }  // namespace muster::spec

@@ -529,3 +529,13 @@ def test_every_option_of_a_recipe_has_a_text_and_a_default(programs):
         name, _, text = line.strip().partition("  ")
         assert len(text.strip()) > 10, line
         assert "=" in name or "default" in text or "help" in name, line
+
+
+def test_the_version_is_that_of_muster(programs, muster):
+    def told(*words):
+        return subprocess.run([programs / "muster-train", *words], capture_output=True, text=True, timeout=60)
+
+    assert told("--version").stdout == muster("--version").out
+    assert json.loads(told("--version", "--json").stdout) == muster("--version", "--json").json()
+    assert "--version" in told("--help").stdout
+    assert told("vit", "--version").returncode == 2

@@ -5,6 +5,7 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -23,9 +24,27 @@ Place PlaceOf(const YAML::Mark& mark) {
   return {static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
 }
 
+/// Whether the quoted text that begins here, behind anchor and tag, has no end.
+bool IsOpenQuote(std::string_view text) {
+  while (text.starts_with('&') || text.starts_with('!')) {
+    text.remove_prefix(std::min(text.find_first_of(" \t\r\n"), text.size()));
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  }
+  if (!text.starts_with('"') && !text.starts_with('\'')) return false;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    const bool doubled = text[0] == '\'' && text.substr(i).starts_with("''");
+    if ((text[0] == '"' && text[i] == '\\') || doubled) {
+      ++i;
+    } else if (text[i] == text[0]) {
+      return false;
+    }
+  }
+  return true;
+}
+
 class Events final : public YAML::EventHandler {
  public:
-  explicit Events(DocumentBuilder& builder) : builder_(builder) {}
+  Events(DocumentBuilder& builder, std::string_view source) : builder_(builder), source_(source) {}
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
@@ -38,6 +57,10 @@ class Events final : public YAML::EventHandler {
     const Place place = PlaceOf(mark);
     const bool quoted = tag == "!" || tag == "tag:yaml.org,2002:str";
     if (!quoted) RefuseTag(tag, place);
+    // yaml-cpp misses it where nothing or a newline stands at the end of the file.
+    if (quoted && IsOpenQuote(source_.substr(std::min(Offset(mark), source_.size())))) {
+      throw YAML::ParserException(mark, YAML::ErrorMsg::EOF_IN_SCALAR);
+    }
     Scalar(quoted ? Value::Kind::kText : Value::Kind::kPlain, place, text, anchor);
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
@@ -60,6 +83,11 @@ class Events final : public YAML::EventHandler {
   void OnMapEnd() override { End(); }
 
  private:
+  /// yaml-cpp counts bytes, and not those of a byte order mark.
+  std::size_t Offset(const YAML::Mark& mark) const {
+    const std::size_t skipped = source_.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+    return skipped + static_cast<std::size_t>(mark.pos);
+  }
   static void Must(bool accepted) {
     if (!accepted) throw Refused();
   }
@@ -91,6 +119,7 @@ class Events final : public YAML::EventHandler {
   }
 
   DocumentBuilder& builder_;
+  std::string_view source_;
   std::vector<YAML::anchor_t> anchors_;  ///< of the open lists and maps
   std::map<YAML::anchor_t, Value> anchored_;
 };
@@ -102,10 +131,10 @@ Result<Value> ReadYaml(std::string_view text, std::string_view file, const Docum
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
-    Events events(builder);
+    Events events(builder, text);
     parser.HandleNextDocument(events);
     DocumentBuilder rest(file, limits);
-    Events more(rest);
+    Events more(rest, text);
     if (parser.HandleNextDocument(more) && rest.started()) {
       return Error(Code::kInvalid,
                    AtPlace(file, rest.Take().place, "a second document; one file holds one job"));

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace muster::spec {
@@ -36,6 +37,30 @@ TEST(YamlWords, SayWhatToMendAndShowTheLine) {
     for (const char* jargon : {"illegal", "token", "scalar", "sequence", "anchor"})
       EXPECT_THAT(message, Not(HasSubstr(jargon))) << text;
   }
+}
+
+TEST(YamlWords, TellOfAQuoteThatIsNotClosedWhereverTheFileEnds) {
+  for (const char quote : {'"', '\''}) {
+    for (const char* text :
+         {"a: @", "a: @b", "a: @b\n", "x: 1\na: @", "x: 1\r\n\u00e9: @", "@", "- @", "a: [1, @\n",
+          "a: @b\n  c\n", "a: &n !!str @b\n", "\u00e9: 1\na: \u00e9\nb: @c\n", "\ufeffa: @b\n"}) {
+      std::string bad = text;
+      std::ranges::replace(bad, '@', quote);
+      EXPECT_THAT(Refused(bad), HasSubstr("the file ends inside of a quoted text")) << bad;
+    }
+    for (const char* text :
+         {"a: @@", "a: @@\n", "a: b@", "a: |\n  @", "- 1\n- @ @\n", "a: &n !!str @b@\n",
+          "\u00e9: @\u00e9@\nb: @\n c@\n", "\ufeffa: @b@\n", "a: &it@s @b@\n"}) {
+      std::string good = text;
+      std::ranges::replace(good, '@', quote);
+      EXPECT_EQ(Refused(good), "read") << good;
+    }
+  }
+  EXPECT_EQ(Refused("a: 'it''s'\nb: \"\\\"\"\nc: \"\\\\\"\n"), "read");
+  EXPECT_THAT(Refused("a: 'it''\n"), HasSubstr("job.yaml:1:4: the file ends"));
+  EXPECT_THAT(Refused("a: \"b\\\"\n"), HasSubstr("job.yaml:1:4: the file ends"));
+  EXPECT_EQ(Refused("x: 1\na: \""),
+            "job.yaml:2:4: the file ends inside of a quoted text\n  2 | a: \"\n    |    ^");
 }
 
 TEST(Excerpt, MarksTheColumnBelowTheLine) {

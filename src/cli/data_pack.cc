@@ -17,6 +17,7 @@
 #include "cli/verb.h"
 #include "data/pack/input.h"
 #include "data/pack/packer.h"
+#include "spec/option_values.h"
 
 namespace muster::cli {
 namespace {
@@ -52,7 +53,8 @@ Result<std::uint64_t> PixelsOf(const std::string& text) {
     return pixels;
   }
   return Error(Code::kInvalid,
-               fmt::format("--max-pixels: '{}' is not a number from 1 to {}", text, kMostPixels));
+               fmt::format("--max-pixels takes a number from 1 to {}, not '{}'", kMostPixels, text),
+               "run 'muster help data pack' for the options");
 }
 
 /// A size that is at least a byte; errors name the flag.
@@ -72,7 +74,11 @@ Result<data::InputOptions> InputOptionsOf(const Arguments& arguments) {
   options.max_pixels = MUSTER_TRY(PixelsOf(arguments.max_pixels));
   options.max_file = MUSTER_TRY(SizeOf("--max-file", arguments.max_file));
   if (options.max_file > 1_GiB) {
-    return Error(Code::kInvalid, "--max-file: at most 1GiB, as a batch's offsets have 32 bits");
+    return Error(
+        Code::kInvalid,
+        fmt::format("--max-file takes at most 1GiB, not '{}': a batch's offsets have 32 bits",
+                    arguments.max_file),
+        "leave larger files out of the input");
   }
   options.decode_check = arguments.check == "decode";
   options.leave_out = arguments.on_error == "skip";
@@ -208,23 +214,25 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
                  "Folder of idx files (the MNIST family), or of images with a class per folder")
       ->required();
   app.add_option("OUT", arguments.out, "Folder to make")->required();
-  app.add_option("--format", arguments.format, "What INPUT is")
-      ->check(CLI::IsMember({"auto", "idx", "images"}))
-      ->capture_default_str();
+  spec::TakeOneOf(
+      *app.add_option("--format", arguments.format, "What INPUT is")->capture_default_str(),
+      {"auto", "idx", "images"});
   auto* labels = app.add_option("--labels", arguments.labels,
                                 "Names of the classes in the order of their numbers, a,b,c");
   app.add_option("--labels-file", arguments.labels_file, "The same, one name a line")
       ->excludes(labels);
-  app.add_option("--threads", arguments.threads, "Threads that read and check; 0: one a core")
-      ->check(CLI::Range(0, 256))
-      ->capture_default_str();
-  app.add_option("--on-error", arguments.on_error,
-                 "A broken image: stop, or skip (left out, counted, reported)")
-      ->check(CLI::IsMember({"stop", "skip"}))
-      ->capture_default_str();
-  app.add_option("--check", arguments.check, "header, or decode (every pixel; slower)")
-      ->check(CLI::IsMember({"header", "decode"}))
-      ->capture_default_str();
+  spec::TakeWithin(
+      *app.add_option("--threads", arguments.threads, "Threads that read and check; 0: one a core")
+           ->capture_default_str(),
+      {.least = 0, .most = 256});
+  spec::TakeOneOf(*app.add_option("--on-error", arguments.on_error,
+                                  "A broken image: stop, or skip (left out, counted, reported)")
+                       ->capture_default_str(),
+                  {"stop", "skip"});
+  spec::TakeOneOf(
+      *app.add_option("--check", arguments.check, "header, or decode (every pixel; slower)")
+           ->capture_default_str(),
+      {"header", "decode"});
   app.add_option("--shard-size", arguments.shard_size, "Cut shards at this size")
       ->capture_default_str();
   app.add_option("--max-pixels", arguments.max_pixels, "Refuse larger images")

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
 
 #include "base/text.h"
 #include "spec/near_miss.h"
@@ -150,8 +151,16 @@ class Scan {
       return word;
     }
     help_ = help_ || option == app_.get_help_ptr();
-    if (option->get_items_expected_max() == 0) return word;  // a flag
-    if (equals != std::string::npos) {
+    if (option->get_items_expected_max() == 0) {  // a flag
+      if (equals != std::string::npos) Fail(fmt::format("{} takes no value", option->get_name()));
+      return word;
+    }
+    if (++given_[option] > 1 && option->get_items_expected_max() == 1) {
+      Fail(fmt::format("{} is given twice", option->get_name()));
+    }
+    if (equals + 1 == word->size()) {
+      Fail(fmt::format("{} needs a value", option->get_name()));
+    } else if (equals != std::string::npos) {
       Check(*option, word->substr(equals + 1));
     } else if (!is_long && word->size() > 2) {
       Check(*option, word->substr((*word)[2] == '=' ? 3 : 2));
@@ -214,6 +223,7 @@ class Scan {
   int capacity_ = 0;
   int arguments_ = 0;
   bool takes_command_ = false;
+  std::map<const CLI::Option*, int> given_;
   bool help_ = false;
   std::optional<Error> error_;
 };
@@ -221,8 +231,17 @@ class Scan {
 /// CLI11's own words, for what the scan leaves to it.
 Error FromCli(const CLI::ParseError& error, const std::string& hint) {
   std::string message = error.what();
+  // "--threads: takes …", of option_values.h.
+  const auto colon = message.find(": ");
+  const bool of_value = dynamic_cast<const CLI::ValidationError*>(&error) != nullptr;
+  if (of_value && colon != std::string::npos) message.erase(colon, 1);
   constexpr std::string_view kConvert = "Could not convert: ";
-  if (message.starts_with(kConvert)) message = message.substr(kConvert.size()) + " is out of range";
+  const auto equals = message.find(" = ");
+  if (message.starts_with(kConvert) && equals != std::string::npos) {
+    message = fmt::format("{} is {}, which is out of range",
+                          message.substr(kConvert.size(), equals - kConvert.size()),
+                          message.substr(equals + 3));
+  }
   return {Code::kInvalid, message, hint};
 }
 

@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "spec/option_values.h"
+
 namespace muster::spec {
 namespace {
 
@@ -16,6 +18,8 @@ struct Program {
   std::uint64_t steps = 600;
   double rate = 0;
   bool flip = false;
+  std::string form;
+  unsigned threads = 0;
   std::string input;
   std::string output;
   std::vector<std::string> words;
@@ -28,6 +32,8 @@ struct Program {
     make->add_option("--steps", steps, "Steps");
     make->add_option("-r,--rate", rate, "Rate");
     make->add_flag("--flip,!--no-flip", flip, "Mirror");
+    TakeOneOf(*make->add_option("--form", form, "Form"), {"auto", "idx", "images"});
+    TakeWithin(*make->add_option("--threads", threads, "Threads"), {.least = 1, .most = 8});
     CLI::App* start = app.add_subcommand("start", "Start it");
     start->add_option("JOB|CMD", words, "What");
     start->add_option("-n,--ranks", steps, "Ranks");
@@ -85,7 +91,7 @@ TEST(CommandLine, NamesWhatIsMissingAndWhatIsTooMuch) {
 }
 
 TEST(CommandLine, TellsANumberFromAWord) {
-  for (const char* word : {"x", "-1", "1.5", "1e3", ""}) {
+  for (const char* word : {"x", "-1", "1.5", "1e3"}) {
     EXPECT_EQ(Program().Refuse({"make", "a", "b", std::string("--steps=") + word}).message(),
               std::string("--steps takes a whole number, not '") + word + "'");
   }
@@ -93,6 +99,29 @@ TEST(CommandLine, TellsANumberFromAWord) {
               HasSubstr("too large"));
   EXPECT_EQ(Program().Refuse({"make", "a", "b", "-r", "fast"}).message(),
             "--rate takes a number, not 'fast'");
+}
+
+TEST(CommandLine, SaysWhatAValueMustBe) {
+  const auto refuse = [](const std::string& word) {
+    return Program().Refuse({"make", "a", "b", word}).message();
+  };
+  EXPECT_EQ(refuse("--form=png"), "--form takes auto, idx or images, not 'png'");
+  EXPECT_EQ(refuse("--form=imgaes"),
+            "--form takes auto, idx or images, not 'imgaes': did you mean images?");
+  EXPECT_EQ(refuse("--form="), "--form needs a value");
+  EXPECT_EQ(refuse("--threads=9"), "--threads takes a number from 1 to 8, not 9");
+  EXPECT_EQ(refuse("--threads=0"), "--threads takes a number from 1 to 8, not 0");
+  EXPECT_EQ(refuse("--flip=yes"), "--flip takes no value");
+  Program program;
+  EXPECT_EQ(program.Help({"make", "a", "b", "--form", "idx", "--threads", "8"}), "acts");
+  EXPECT_EQ(program.form, "idx");
+  EXPECT_EQ(program.threads, 8U);
+}
+
+TEST(CommandLine, TakesAnOptionOnce) {
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "-r", "1", "--rate=2"}).message(),
+            "--rate is given twice");
+  EXPECT_EQ(Program().Help({"make", "a", "b", "--flip", "--no-flip"}), "acts");
 }
 
 TEST(CommandLine, LeavesTheOptionsOfACommandToIt) {

@@ -65,6 +65,12 @@ def test_usage_errors_are_json_where_asked_for(muster, every_verb):
         (["run", "--rnks", "2", "--", "true"], "unknown option --rnks: did you mean --ranks?", "run 'muster help run'"),
         (["ckpt", "ls", "--jsn"], "unknown option --jsn: did you mean --json?", "run 'muster help ckpt ls'"),
         (["run", "-n", "x", "--", "true"], "--ranks takes a whole number, not 'x'", "run 'muster help run'"),
+        (["run", "-n", "99999999999", "--", "true"], "--ranks is 99999999999, which is ", "run 'muster help run'"),
+        (["run", "-n", "1", "-n", "2", "--", "true"], "--ranks is given twice", "run 'muster help run'"),
+        (["data", "pack", "a", "b", "--on-error", "skp"], "takes stop or skip, not 'skp': did you mean skip?", "pack'"),
+        (["data", "pack", "a", "b", "--threads", "257"], "--threads takes a number from 0 to 256, not 257", "pack'"),
+        (["data", "pack", "a", "b", "--max-pixels", "0"], "--max-pixels takes a number from 1 to ", "help data pack'"),
+        (["data", "pack", "a", "b", "--json=no"], "--json takes no value", "run 'muster help data pack'"),
         (["report", "x", "-o"], "--output needs a value", "run 'muster help report'"),
         (["run", "python", "x.py", "--foo"], "takes no option --foo behind the command", "put -- before a command"),
     ],
@@ -109,6 +115,17 @@ def test_what_is_absent_is_told_in_one_form(muster, tmp_path, words, what):
     first, last = done.err.splitlines()
     assert (done.code, done.out, first) == (3, "", f"muster: there is no {what} at {tmp_path / words[-1]}")
     assert last.startswith("  ")
+
+
+def test_a_quote_that_is_not_closed_is_refused_where_it_opens(muster, tmp_path):
+    job = 'apiVersion: muster/v1\nkind: Job\nmetadata: {name: x}\nspec:\n  command: [a, b]\n  queue: "abc'
+    for end in ("", "\n", "\n\n"):
+        (tmp_path / "job.yaml").write_text(job + end)
+        done = muster("explain", "job.yaml")
+        assert (done.code, done.out) == (2, "")
+        assert re.match(r"muster: job.yaml:6:\d+: the file ends inside of a quoted text\n  6 [|]   queue: ", done.err)
+    (tmp_path / "job.yaml").write_text(job + '"\n')
+    assert muster("explain", "job.yaml").code == 0
 
 
 def test_a_syntax_error_is_told_in_plain_words_with_its_line(muster, tmp_path):

@@ -36,7 +36,7 @@ Result<std::string> FolderOfJob(const std::string& run) {
                  "name the folder of checkpoints itself");
   }
   const spec::Job& job = parsed->job;
-  const std::string flag = FolderInCommand(job.command);
+  std::string flag = FolderInCommand(job.command);
   if (flag.starts_with('/')) return flag;
   if (!flag.empty()) {
     return Error(Code::kPrecondition,

@@ -76,7 +76,7 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
                                                    .job_yaml = options.job_yaml},
                                                   SystemClock()));
   auto run = RunLoop::Create(options, std::move(folder), id, std::move(signals));
-  if (!run) return NotStarted(std::move(run.error()), path);
+  if (!run) return NotStarted(run.error(), path);
   return (*run)->Run();
 }
 

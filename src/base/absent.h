@@ -13,7 +13,8 @@ namespace muster {
 /// Absolute, without "." and "a/.."; `path` itself where the working folder is gone.
 std::string AbsolutePath(const std::string& path);
 
-/// NotFound: "there is no run folder at /data/runs/x".
+/// NotFound: "there is no run folder at /data/runs/x"; where the folder above is absent too, ", of
+/// that only /data exists".
 Error Absent(std::string_view what, const std::string& path, std::string_view hint);
 
 }  // namespace muster

@@ -13,7 +13,16 @@ TEST(Absent, NamesThePlaceThatWasLookedAt) {
   EXPECT_EQ(error.message(),
             "there is no run folder at " + (std::filesystem::current_path() / "nosuch").string());
   EXPECT_EQ(error.hint(), "look at the name");
-  EXPECT_EQ(Absent("job file", "/x/y.yaml", "").message(), "there is no job file at /x/y.yaml");
+}
+
+TEST(Absent, SaysHowFarThePathLeads) {
+  EXPECT_EQ(Absent("job file", "/nosuch.yaml", "").message(),
+            "there is no job file at /nosuch.yaml");
+  EXPECT_EQ(Absent("folder", "/nosuch/", "").message(), "there is no folder at /nosuch/");
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(
+      Absent("job file", "nosuch/b/c.yaml", "").message(),
+      "there is no job file at " + here + "/nosuch/b/c.yaml, of that only " + here + " exists");
 }
 
 TEST(Absent, DoesNotTakeAnEmptyNameForTheWorkingFolder) {

@@ -79,7 +79,7 @@ def test_a_missing_input_is_not_found_in_json_too(muster, words, tmp_path):
     done = muster("data", *words, "--json")
     assert done.code == 3
     error = done.json()["error"]
-    assert f"at nowhere: there is nothing at {tmp_path}/nowhere" in error["message"]
+    assert error["message"] == f"there is no {'input' if words[0] == 'pack' else 'dataset'} at {tmp_path}/nowhere"
     assert error["hint"]
     assert list(tmp_path.iterdir()) == []
 

@@ -62,26 +62,7 @@ Result<bool> IsSplitOfSorts(const std::string& folder) {
          MUSTER_TRY(IsThere(folder + "/_muster/manifest"));
 }
 
-/// The longest part of an absolute path that exists.
-std::filesystem::path Existing(std::filesystem::path path) {
-  std::error_code ignored;
-  while (path.has_relative_path() && !std::filesystem::exists(path, ignored)) {
-    path = path.parent_path();
-  }
-  return path;
-}
-
 }  // namespace
-
-Error NothingAt(std::string_view what, const std::string& path, std::string_view hint) {
-  const std::string absolute = AbsolutePath(path);
-  const std::string there = Existing(absolute).string();
-  const bool parent = std::filesystem::path(absolute).parent_path() == there;
-  return Error(Code::kNotFound,
-               fmt::format("no {} at {}: there is nothing at {}{}", what, path, absolute,
-                           parent ? "" : fmt::format(", of that only {} exists", there)),
-               std::string(hint));
-}
 
 Result<bool> IsThere(const std::string& path) {
   struct stat info{};
@@ -104,7 +85,7 @@ Result<State> ReadState(const std::string& folder) {
 
 Result<std::vector<SplitPlace>> FindSplits(const std::string& path, OnDamage damage) {
   if (!MUSTER_TRY(IsThere(path))) {
-    return NothingAt("dataset", path, "look at the name; 'muster data pack INPUT OUT' makes one");
+    return Absent("dataset", path, "look at the name; 'muster data pack INPUT OUT' makes one");
   }
   const std::string dict = path + std::string(kDict);
   std::vector<SplitPlace> places;

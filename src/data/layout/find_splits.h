@@ -41,7 +41,4 @@ Result<std::string> ReadSetFile(const std::string& path);
 /// Whether a file or link has this name; who may not look does not learn that it is absent.
 Result<bool> IsThere(const std::string& path);
 
-/// NotFound for a path that somebody typed: "no dataset at x: there is nothing at /data/x".
-Error NothingAt(std::string_view what, const std::string& path, std::string_view hint);
-
 }  // namespace muster::data

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "data/layout/find_splits.h"
+#include "base/absent.h"
 
 namespace muster::data {
 
@@ -14,8 +14,7 @@ Result<PackInput> OpenInput(const std::string& path, const InputOptions& options
   if (::stat(path.c_str(), &info) < 0) {
     const int why = errno;
     if (why != ENOENT && why != ENOTDIR) return ErrnoError("open " + path, why);
-    return NothingAt("input", path,
-                     "give the folder that holds the idx files or the class folders");
+    return Absent("input", path, "give the folder that holds the idx files or the class folders");
   }
   if (!S_ISDIR(info.st_mode)) {
     return Error(Code::kInvalid, path + " is not a folder",

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "base/duration.h"
+
 namespace muster::data {
-namespace {
-
-constexpr std::chrono::minutes kPatience{5};
-
-}  // namespace
 
 DecodePool::DecodePool(const BatchFiller& filler, const Options& options)
     : filler_(filler),
@@ -48,16 +45,16 @@ bool DecodePool::MayBegin() {
 }
 
 Result<std::shared_ptr<const BatchStorage>> DecodePool::Take() {
-  const Instant deadline = MonotonicClock::now() + kPatience;
+  const Instant deadline = MonotonicClock::now() + options_.patience;
   std::shared_ptr<const BatchStorage> batch;
   {
     const MutexLock lock(mutex_);
     while (!IsComplete(head_)) {
       if (ready_.WaitUntil(mutex_, deadline)) continue;
-      return Error(
-          Code::kDeadline,
-          fmt::format("step {} was not decoded within {} minutes", head_, kPatience.count()),
-          "is the disk that holds the dataset still there?");
+      return Error(Code::kDeadline,
+                   fmt::format("step {} was not decoded within {}", head_,
+                               FormatDuration(options_.patience)),
+                   "is the disk that holds the dataset still there?");
     }
     Slot& slot = SlotOf(head_);
     if (slot.error) return *slot.error;
@@ -77,7 +74,9 @@ void DecodePool::Work() {
 
 std::optional<DecodePool::Task> DecodePool::Claim() {
   const MutexLock lock(mutex_);
-  while (!stopping_ && !MayBegin()) work_.WaitUntil(mutex_, MonotonicClock::now() + kPatience);
+  while (!stopping_ && !MayBegin()) {
+    work_.WaitUntil(mutex_, MonotonicClock::now() + options_.patience);
+  }
   if (stopping_) return std::nullopt;
   if (next_shard_ == 0) Begin(next_step_);
   const Slot& slot = SlotOf(next_step_);

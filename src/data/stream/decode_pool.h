@@ -6,6 +6,7 @@
 //
 // One consumer thread calls Take; Start starts all threads or none, the destructor stops and joins.
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -26,6 +27,7 @@ class DecodePool {
     std::uint64_t end_step = 0;  ///< no step from here on is begun
     unsigned threads = 1;
     std::size_t depth = 1;
+    std::chrono::nanoseconds patience = std::chrono::minutes(5);  ///< with a step
   };
   static Result<std::unique_ptr<DecodePool>> Start(const BatchFiller& filler,
                                                    const Options& options);
@@ -34,6 +36,7 @@ class DecodePool {
   DecodePool& operator=(const DecodePool&) = delete;
 
   /// The next step's batch, waiting for it; a step that failed gives its error now and for ever.
+  /// Deadline when it is not there within `patience`; it may be asked for again.
   Result<std::shared_ptr<const BatchStorage>> Take();
 
  private:

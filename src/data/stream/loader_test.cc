@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/no_threads_test.h"
+#include "data/stream/decode_pool.h"
 #include "data/stream/step_plan.h"
 #include "data/testing/sample_data.h"
 
@@ -201,6 +202,21 @@ class MixedSet final : public Dataset {
   std::vector<std::byte> grey_ = *EncodePng({2, 2, 1}, std::vector<std::uint8_t>(4, 9));
   std::vector<std::byte> colour_ = *EncodePng({2, 2, 3}, std::vector<std::uint8_t>(12, 9));
 };
+
+TEST_F(LoaderTest, AStepThatIsNotDecodedIsToldAfterAWhileAndMayComeLater) {
+  const auto filler = BatchFiller::Create(set_, {.global_batch = 64});
+  ASSERT_TRUE(filler) << filler.error().ToString();
+  // No step is ever begun, as on a disk that does not answer.
+  const auto stuck = DecodePool::Start(*filler, {.patience = std::chrono::milliseconds(1)});
+  ASSERT_TRUE(stuck) << stuck.error().ToString();
+  for (int i = 0; i < 2; ++i) {
+    const auto batch = (*stuck)->Take();
+    ASSERT_FALSE(batch);
+    EXPECT_EQ(batch.error().code(), Code::kDeadline);
+    EXPECT_EQ(batch.error().message(), "step 0 was not decoded within 1.00 ms");
+    EXPECT_NE(batch.error().hint().find("disk"), std::string::npos);
+  }
+}
 
 TEST(Loader, AMissingLabelIsAnErrorWhereClassesAreCounted) {
   const auto set = std::make_shared<MixedSet>(std::vector<std::int64_t>{1, -1, 0, 0});

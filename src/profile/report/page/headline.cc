@@ -22,10 +22,27 @@ std::string_view CssOf(RunState state) {
   return "bad";
 }
 
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// Keeps a number on one line with its unit, and the parts of a time: "600 steps", "1 min 16 s".
+std::string Unbroken(std::string_view text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view before = text.substr(0, i);
+    const bool within_time =
+        (before.ends_with(" d") || before.ends_with(" h") || before.ends_with(" min")) &&
+        i + 1 < text.size() && IsDigit(text[i + 1]);
+    const bool unit = text[i] == ' ' && i > 0 && (IsDigit(text[i - 1]) || within_time);
+    out += unit ? "\u00A0" : std::string(1, text[i]);
+  }
+  return out;
+}
+
 std::string Tile(std::string_view label, std::string_view value, std::string_view detail) {
-  return fmt::format(
-      "<div><dt>{}</dt><dd>{}{}</dd></div>", EscapeHtml(label), EscapeHtml(value),
-      detail.empty() ? std::string() : fmt::format("<small>{}</small>", EscapeHtml(detail)));
+  return fmt::format("<div><dt>{}</dt><dd>{}{}</dd></div>", EscapeHtml(label), EscapeHtml(value),
+                     detail.empty()
+                         ? std::string()
+                         : fmt::format("<small>{}</small>", EscapeHtml(Unbroken(detail))));
 }
 
 std::string FaultTile(const RunReport& report) {
@@ -61,16 +78,6 @@ std::string Tiles(const RunReport& report) {
     out += Tile("Loss", FormatNumber(report.losses.back().smooth), "smoothed, at the end");
   }
   return out + "</dl>";
-}
-
-/// Keeps a number on one line with its unit: "41.2 s", "600 steps".
-std::string Unbroken(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool unit = text[i] == ' ' && i > 0 && text[i - 1] >= '0' && text[i - 1] <= '9';
-    out += unit ? "\u00A0" : std::string(1, text[i]);
-  }
-  return out;
 }
 
 /// What a reader of a run that was not done wants to type.

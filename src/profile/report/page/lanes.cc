@@ -130,8 +130,10 @@ class Lanes {
   void DrawWorkers() {
     std::size_t drawn = 0;
     for (const WorkerSpan& worker : report_.workers) {
-      const double end = worker.end.value_or(report_.wall);
-      if (!Shown(worker.rank) || !Inside(worker.begin, end) || ++drawn > limits_.spans) continue;
+      const double reaped = worker.end.value_or(report_.wall);
+      if (!Shown(worker.rank) || !Inside(worker.begin, reaped) || ++drawn > limits_.spans) continue;
+      // A death is seen some time later; the bar ends where its mark stands.
+      const double end = MarkBetween(worker.rank, worker.begin + 1e-9, reaped).value_or(reaped);
       const double y = Middle(worker.rank);
       const std::string name = fmt::format("generation {}", worker.generation);
       plot_.Box(

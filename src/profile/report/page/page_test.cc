@@ -245,6 +245,20 @@ TEST(ReportPage, KeepsTheNameOfAGenerationClearOfTheMarkOfADeath) {
   EXPECT_THAT(page, HasSubstr("onbar aftermark\" style=\"left:50%;"));
 }
 
+TEST(ReportPage, EndsTheBarOfADeadRankWhereItDiedAndNotWhereThatWasSeen) {
+  RunReport report = RunWithFaults(1);
+  report.workers[0].end = 12;
+  EXPECT_THAT(ReportPage(report), HasSubstr("rank 0, generation 1: 500 ms to 10.0 s,"));
+}
+
+TEST(ReportPage, BreaksNoTimeOverTwoLines) {
+  RunReport report = RunWithFaults(1);
+  report.wall = 76;
+  report.steps = 800;
+  report.state = RunState::kSucceeded;
+  EXPECT_THAT(ReportPage(report), HasSubstr(" — 800\u00A0steps in 1\u00A0min\u00A016\u00A0s, "));
+}
+
 TEST(ReportPage, StaysSmallForManyRanks) {
   const std::string page = PageOf({.ranks = 200, .steps = 20, .fault_step = 11, .fault_rank = 150});
   EXPECT_LT(page.size(), 1'000'000U);

@@ -94,7 +94,7 @@ Result<Place> Descend(CLI::App& root, const std::vector<std::string>& words,
 /// What one pass over the words of the innermost subcommand finds.
 class Scan {
  public:
-  Scan(const CLI::App& app, std::string program, std::string help_command)
+  Scan(const CLI::App& app, std::string program, const std::string& help_command)
       : app_(app),
         program_(std::move(program)),
         hint_("run '" + help_command + "' for the options") {
@@ -158,16 +158,18 @@ class Scan {
     if (++given_[option] > 1 && option->get_items_expected_max() == 1) {
       Fail(fmt::format("{} is given twice", option->get_name()));
     }
-    if (equals + 1 == word->size()) {
-      Fail(fmt::format("{} needs a value", option->get_name()));
-    } else if (equals != std::string::npos) {
-      Check(*option, word->substr(equals + 1));
+    std::optional<std::string> value;
+    if (equals != std::string::npos) {
+      if (equals + 1 < word->size()) value = word->substr(equals + 1);
     } else if (!is_long && word->size() > 2) {
-      Check(*option, word->substr((*word)[2] == '=' ? 3 : 2));
-    } else if (word + 1 == end) {
-      Fail(fmt::format("{} needs a value", option->get_name()));
+      value = word->substr((*word)[2] == '=' ? 3 : 2);
+    } else if (word + 1 != end) {
+      value = *++word;
+    }
+    if (value) {
+      Check(*option, *value);
     } else {
-      Check(*option, *++word);
+      Fail(fmt::format("{} needs a value", option->get_name()));
     }
     return word;
   }

@@ -121,6 +121,9 @@ def main() -> int:
     pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("MUSTER_JOBS") or os.cpu_count() or 1))
     try:
         failed = read_all(todo, pool)
+    except KeyboardInterrupt:
+        print("tidy: stopped; what passed so far is remembered, and the next run goes on from there", file=sys.stderr)
+        return 130
     finally:
         pool.shutdown(cancel_futures=True)
     print(f"tidy: {scope}, {len(todo)} read, {failed} with findings")

@@ -65,9 +65,9 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   // thread, too: every thread inherits the mask.
   os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(WatchedSignals()));
   const std::string id = SystemIds().Next(8);
-  const std::string path = options.folder.empty()
-                               ? DefaultRunFolder(options.name, id, SystemClock().Wall())
-                               : options.folder;
+  const std::string path = options.folder.empty() ? DefaultRunFolder(options.parent, options.name,
+                                                                     id, SystemClock().Wall())
+                                                  : options.folder;
   RunFolder folder = MUSTER_TRY(RunFolder::Create(PosixFiles(), path,
                                                   {.id = id,
                                                    .name = options.name,

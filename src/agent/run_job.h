@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/coordinator/job_state.h"
+#include "agent/logs/rank_display.h"
 #include "base/result.h"
 
 namespace muster::agent {
@@ -20,7 +21,8 @@ struct RunOptions {
   std::uint32_t ranks = 1;
   std::string program;               ///< absolute path of the command
   std::vector<std::string> command;  ///< argv; the first is what the user wrote
-  std::string folder;                ///< of the run; empty: runs/NAME-TIME-xxxx
+  std::string folder;                ///< of the run; empty: PARENT/NAME-TIME-xxxx
+  std::string parent = "runs";       ///< of a folder that is named here
   std::string job_yaml;              ///< for the record
   std::string version;               ///< of muster
   std::string shim;                  ///< absolute path of muster-shim
@@ -33,8 +35,14 @@ struct RunOptions {
   std::vector<std::string> data;  ///< MUSTER_DATA_0, …
   std::optional<nanoseconds> time_limit;
   Policy policy;
-  bool quiet = false;  ///< no lines of workers on the console
-  bool json = false;   ///< stdout belongs to the result: workers' lines go to stderr
+  std::string role = "default";  ///< ROLE_NAME
+  std::string run_id;            ///< TORCHELASTIC_RUN_ID; empty: the run's own
+  /// CUDA_VISIBLE_DEVICES by rank, and LOCAL_RANK is 0: torchrun's --virtual-local-rank. Empty:
+  /// ranks see every device.
+  std::vector<std::string> devices;
+  std::vector<RankDisplay> display;  ///< on the console, by rank; empty: as it is by default
+  bool quiet = false;                ///< no lines of workers on the console
+  bool json = false;                 ///< stdout belongs to the result: workers' lines go to stderr
 };
 
 struct RunOutcome {

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "base/write_all.h"
+#include "cli/run_line.h"
 #include "cli/verb.h"
 #include "spec/command_line.h"
 
@@ -101,13 +102,9 @@ void Note(std::string_view text) {
 }
 
 int Main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words.empty()) return Print(kOverview) ? 0 : 1;
-  const bool json = WantsJson(words);
-  if (spec::AsksForVersion(words)) {
-    return Tell("version", std::string(Version()) + (json ? "" : "\n"), json);
-  }
-  Invocation invocation{.json = json, .program = ProgramPath()};
+  const std::vector<std::string> typed(argv + 1, argv + argc);
+  if (typed.empty()) return Print(kOverview) ? 0 : 1;
+  Invocation invocation{.program = ProgramPath()};
   CLI::App app("Muster runs training jobs to the end, on anyone's machines.", "muster");
   app.set_help_flag("-h,--help", std::string(kHelpText));
   app.add_flag("--json", invocation.json, std::string(kJsonText));
@@ -115,7 +112,14 @@ int Main(int argc, char** argv) {
   app.add_flag("--version", version, "Print the version and exit");
   app.require_subcommand(1);
   AddVerbs(app, invocation);
-  const auto told = spec::ParseCommandLine(app, words, "verb");
+  const auto words = TakeRunLine(app, typed, invocation);
+  const bool json = WantsJson(words ? *words : typed);
+  if (!words) return Fail(words.error(), json);
+  if (spec::AsksForVersion(*words)) {
+    return Tell("version", std::string(Version()) + (json ? "" : "\n"), json);
+  }
+  invocation.json = json;
+  const auto told = spec::ParseCommandLine(app, *words, "verb");
   if (!told) return Fail(told.error(), json);
   if (*told) return Tell("help", **told, json);
   const Result<int> result = invocation.action();

@@ -5,47 +5,24 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "agent/launch/launcher.h"
 #include "agent/launch/python_command.h"
 #include "agent/shim/protocol.h"
 #include "base/absent.h"
 #include "base/durable.h"
-#include "os/process.h"
+#include "cli/run_program.h"
 #include "spec/command.h"
 #include "spec/env.h"
+#include "spec/visible_devices.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr std::string_view kTrainer = "muster-train";
+using Form = spec::torchrun::RunLine::Form;
+
 constexpr double kMostGrace = 3600;
 constexpr std::uint32_t kMostRestarts = 1'000'000;
-
-bool IsJobFile(const std::vector<std::string>& words) {
-  if (words.size() != 1) return false;
-  const std::string& word = words[0];
-  return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
-}
-
-/// "python3 -u train.py --lr 1" → "train", "./a.out" → "a".
-std::string NameOfCommand(const std::vector<std::string>& command) {
-  std::string source = command.empty() ? "job" : command[0];
-  const auto script =
-      std::ranges::find_if(command, [](const std::string& word) { return word.ends_with(".py"); });
-  if (script != command.end()) source = *script;
-  source = NameOf(source);
-  source = source.substr(0, source.find('.', 1));
-  std::string name;
-  for (const char c : source.substr(0, 40)) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (plain) name += c;
-    if (!plain && !name.empty() && name.back() != '-') name += '-';
-  }
-  while (name.ends_with('-')) name.pop_back();
-  return name.empty() ? "job" : name;
-}
 
 std::uint32_t CountGpus() {
   std::uint32_t count = 0;
@@ -54,7 +31,8 @@ std::uint32_t CountGpus() {
 }
 
 Result<std::uint32_t> RanksOf(const spec::RanksPerNode& ranks) {
-  const std::uint32_t gpus = CountGpus();
+  const std::uint32_t gpus =
+      spec::CountVisible(spec::ProcessEnv()("CUDA_VISIBLE_DEVICES"), CountGpus());
   switch (ranks.kind) {
     case spec::RanksPerNode::Kind::kCount:
       return ranks.count;
@@ -66,29 +44,10 @@ Result<std::uint32_t> RanksOf(const spec::RanksPerNode& ranks) {
       break;
   }
   if (gpus == 0) {
-    return Error(Code::kPrecondition, "ranksPerNode is gpu, but this machine has no GPU",
+    return Error(Code::kPrecondition, "one rank per GPU, but there is no GPU here",
                  "use a number, 'cpu' or 'auto'; nothing was started");
   }
   return gpus;
-}
-
-Result<std::string> FindCommand(const std::string& name, const std::string& folder) {
-  const std::string beside = folder + "/" + name;
-  if (name == kTrainer && ::access(beside.c_str(), X_OK) == 0) return beside;
-  const auto path = spec::ProcessEnv()("PATH");
-  Result<std::string> found = os::FindProgram(name, path.value_or("/usr/local/bin:/usr/bin:/bin"));
-  if (!found) {
-    return std::move(found.error()).Within("command").Hint("check its name; nothing was created");
-  }
-  if (::access(found->c_str(), X_OK) != 0 || std::filesystem::is_directory(*found)) {
-    return Error(Code::kDenied, fmt::format("command: {} is not an executable file", *found),
-                 "chmod +x it, or put its interpreter in front; nothing was created");
-  }
-  // Workers get an absolute path: their folder is ours now, but not for ever.
-  std::error_code gone;
-  const auto absolute = std::filesystem::absolute(*found, gone);
-  if (gone) return ErrnoError("working folder", gone.value()).Hint("cd to one that exists");
-  return absolute.lexically_normal().string();
 }
 
 /// "a,b" → a, b; every one a dotted name.
@@ -121,7 +80,7 @@ Status SetZygote(const std::string& preload, agent::RunOptions& options) {
                              preload),
                  "leave --preload away, or start the script by python; nothing was made");
   }
-  if (NameOf(options.program) == kTrainer) {
+  if (IsTrainer(options.program)) {
     options.zygote = {options.program, "--zygote", "3"};
   } else if (python && preload != "none") {
     const auto modules =
@@ -187,14 +146,35 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
   policy.process_restarts = job.restart.process_restarts;
   policy.full_restarts = job.restart.full_restarts;
   policy.eval_period = job.restart.eval_period;
-  if (flags.max_restarts) {
-    policy.process_restarts = *flags.max_restarts;
+  if (flags.torchrun.max_restarts) {
+    policy.process_restarts = *flags.torchrun.max_restarts;
     policy.full_restarts = 0;
   }
+  if (flags.torchrun.shutdown_s) policy.grace = std::chrono::seconds(*flags.torchrun.shutdown_s);
   if (flags.grace_s) {
     policy.grace = std::chrono::duration_cast<agent::nanoseconds>(
         std::chrono::duration<double>(*flags.grace_s));
   }
+}
+
+/// What a rank finds and how it is shown, where torchrun's flags change it.
+Status SetTorchrun(const spec::torchrun::Settings& torchrun, agent::RunOptions& options) {
+  if (!torchrun.log_dir.empty()) options.parent = torchrun.log_dir;
+  options.role = torchrun.role;
+  options.run_id = torchrun.run_id;
+  if (torchrun.virtual_local_rank) {
+    const auto list = spec::ProcessEnv()("CUDA_VISIBLE_DEVICES");
+    options.devices = MUSTER_TRY(spec::DevicesOf(list, options.ranks));
+  }
+  if (torchrun.shown.Everything() && torchrun.line_prefix.empty()) return Ok();
+  for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
+    const unsigned shown = torchrun.shown.Of(rank);
+    std::string prefix = torchrun.line_prefix;
+    if (!prefix.empty()) prefix = spec::torchrun::LinePrefix(prefix, torchrun.role, rank);
+    options.display.push_back(
+        {.out = (shown & 1U) != 0, .err = (shown & 2U) != 0, .prefix = prefix});
+  }
+  return Ok();
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -208,28 +188,43 @@ Status CheckFlags(const RunFlags& flags) {
         Code::kInvalid, fmt::format("--ranks is {}", *flags.ranks),
         fmt::format("give 1 to at most {} ranks; nothing was made", agent::shim::kMaxWorkers));
   }
-  if (flags.max_restarts && *flags.max_restarts > kMostRestarts) {
-    return Error(Code::kInvalid, fmt::format("--max-restarts is {}", *flags.max_restarts),
+  const spec::torchrun::Settings& torchrun = flags.torchrun;
+  if (torchrun.max_restarts && *torchrun.max_restarts > kMostRestarts) {
+    return Error(Code::kInvalid, fmt::format("--max-restarts is {}", *torchrun.max_restarts),
                  fmt::format("give 0 to {}; nothing was made", kMostRestarts));
+  }
+  if (torchrun.shutdown_s && *torchrun.shutdown_s > kMostGrace) {
+    return Error(Code::kInvalid, fmt::format("--shutdown-timeout is {}", *torchrun.shutdown_s),
+                 fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
+  }
+  if (flags.ranks && flags.nproc_given) {
+    return Error(Code::kInvalid, "--ranks and --nproc-per-node are the same; both were given",
+                 "leave one away; nothing was made");
   }
   return Ok();
 }
 
 }  // namespace
 
-Result<spec::Job> JobFor(const RunFlags& flags) {
+Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(CheckFlags(flags));
   spec::Job job;
-  if (IsJobFile(flags.words)) {
-    job = MUSTER_TRY(spec::ReadJob(PosixFiles(), flags.words[0])).job;
-  } else {
-    if (flags.words.empty()) {
-      return Error(Code::kInvalid, "nothing to run: give a job file or a command",
-                   "muster run job.yaml, or muster run -n 2 -- python train.py");
-    }
-    job.command = flags.words;
-    job.name = NameOfCommand(flags.words);
+  switch (flags.form) {
+    case Form::kNothing:
+      return Error(
+          Code::kInvalid, "nothing to run: give a job file, a script or a command",
+          "muster run job.yaml, muster run --nproc-per-node 2 train.py, or muster run -n 2 "
+          "-- PROGRAM");
+    case Form::kJobFile:
+      job = MUSTER_TRY(spec::ReadJob(PosixFiles(), flags.words[0])).job;
+      break;
+    case Form::kScript:
+    case Form::kCommand:
+      job.command = MUSTER_TRY(CommandFor(flags.words, flags.torchrun, ParentOf(program)));
+      job.name = NameOfCommand(flags.form == Form::kScript ? flags.words : job.command);
+      break;
   }
+  if (flags.torchrun.ranks) job.ranks_per_node = *flags.torchrun.ranks;
   if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
   if (!flags.name.empty()) job.name = flags.name;
   if (!flags.checkpoint_dir.empty()) job.checkpoint.dir = Absolute(flags.checkpoint_dir);
@@ -271,6 +266,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   for (const spec::DataSource& source : located.data) options.data.push_back(source.at);
   options.time_limit = job.time_limit;
   options.quiet = flags.quiet;
+  MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);
   return options;
 }

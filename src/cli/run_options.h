@@ -10,13 +10,16 @@
 #include "agent/run_job.h"
 #include "base/result.h"
 #include "spec/job.h"
+#include "spec/torchrun/settings.h"
 
 namespace muster::cli {
 
 struct RunFlags {
-  std::vector<std::string> words;  ///< JOB.yaml, or the command
+  std::vector<std::string> words;  ///< JOB.yaml, or the script or command
+  spec::torchrun::RunLine::Form form = spec::torchrun::RunLine::Form::kNothing;
+  spec::torchrun::Settings torchrun;  ///< of its flags and variables
+  bool nproc_given = false;           ///< --nproc-per-node, not its variable
   std::optional<std::uint32_t> ranks;
-  std::optional<std::uint32_t> max_restarts;
   std::optional<double> grace_s;
   std::string name;
   std::string folder;
@@ -25,8 +28,8 @@ struct RunFlags {
   bool quiet = false;
 };
 
-/// The job of a file, or one made from the flags, checked.
-Result<spec::Job> JobFor(const RunFlags& flags);
+/// The job of a file, or one made from the flags, checked. `program` is the path of this one.
+Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program);
 
 /// The keys that the job sets and `muster run` keeps without acting on them yet.
 std::vector<std::string> NotActedOn(const spec::Job& job);

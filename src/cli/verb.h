@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "spec/torchrun/line.h"
 
 namespace CLI {
 class App;
@@ -25,6 +26,7 @@ struct Invocation {
   bool json = false;
   std::string
       program;  ///< absolute path of this binary, to find muster-shim and muster-train beside it
+  spec::torchrun::RunLine line;  ///< of `run`: torchrun's flags, and what is to be run
   /// Set by the subcommand that was chosen. The value is the process's exit code (0 unless the verb
   /// has its own, like `run`).
   std::function<Result<int>()> action;

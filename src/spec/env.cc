@@ -132,10 +132,11 @@ class Writer {
 void WriteTorchrun(const WorkerEnv& env, Writer& out) {
   const std::uint32_t rank = env.rank.value();
   out.Set("RANK", rank);
-  out.Set("LOCAL_RANK", env.local_rank);
+  out.Set("LOCAL_RANK", env.virtual_local_rank ? 0 : env.local_rank);
+  out.SetIf("CUDA_VISIBLE_DEVICES", env.visible_devices);
   out.Set("GROUP_RANK", rank / env.local_world);
   out.Set("ROLE_RANK", rank);
-  out.Set("ROLE_NAME", "default");
+  out.Set("ROLE_NAME", env.role);
   out.Set("WORLD_SIZE", env.world);
   out.Set("LOCAL_WORLD_SIZE", env.local_world);
   out.Set("GROUP_WORLD_SIZE", (env.world + env.local_world - 1) / env.local_world);
@@ -149,7 +150,7 @@ void WriteTorchrun(const WorkerEnv& env, Writer& out) {
   out.Set("TORCHELASTIC_RUN_ID", env.run_id.empty() ? "none" : env.run_id);
   out.Set("TORCHELASTIC_USE_AGENT_STORE", "True");
   out.SetIf("TORCHELASTIC_ERROR_FILE", env.error_file);
-  out.Set("TORCH_NCCL_ASYNC_ERROR_HANDLING", 1);
+  out.Set("TORCH_NCCL_ASYNC_ERROR_HANDLING", env.nccl_error_handling);
   if (env.omp_threads != 0) out.Set("OMP_NUM_THREADS", env.omp_threads);
   if (env.unbuffered) out.Set("PYTHONUNBUFFERED", 1);
 }

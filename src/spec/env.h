@@ -50,6 +50,12 @@ struct WorkerEnv {
   std::uint16_t master_port = 0;          ///< MASTER_PORT: of muster run's TCPStore; 0: not written
   std::uint32_t restart_count = 0;        ///< TORCHELASTIC_RESTART_COUNT
   std::uint32_t max_restarts = 0;         ///< TORCHELASTIC_MAX_RESTARTS
+  std::string role = "default";           ///< ROLE_NAME
+  /// LOCAL_RANK is 0 whatever local_rank is: the rank's device is the only one that it sees.
+  bool virtual_local_rank = false;
+  std::string visible_devices;  ///< CUDA_VISIBLE_DEVICES; empty: not written
+  /// TORCH_NCCL_ASYNC_ERROR_HANDLING; what the caller has set stays.
+  std::string nccl_error_handling = "1";
   std::string run_id;             ///< TORCHELASTIC_RUN_ID; "none" when empty, as torchrun has it
   std::string error_file;         ///< TORCHELASTIC_ERROR_FILE: where a script leaves its exception
   std::uint32_t omp_threads = 0;  ///< OMP_NUM_THREADS; 0: not written

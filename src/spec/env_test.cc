@@ -93,6 +93,21 @@ TEST(WorkerEnv, HasEveryVariableOfTorchrun) {
   EXPECT_THAT(lines, Not(Contains(HasSubstr("OMP_NUM_THREADS"))));
 }
 
+TEST(WorkerEnv, IsRankZeroOfOneDeviceWhereLocalRanksAreVirtual) {
+  const auto lines = WriteWorkerEnv({.rank = Rank(1),
+                                     .world = 2,
+                                     .local_rank = 1,
+                                     .local_world = 2,
+                                     .role = "trainer",
+                                     .virtual_local_rank = true,
+                                     .visible_devices = "5",
+                                     .nccl_error_handling = "3"});
+  for (const char* line : {"LOCAL_RANK=0", "RANK=1", "LOCAL_WORLD_SIZE=2", "CUDA_VISIBLE_DEVICES=5",
+                           "ROLE_NAME=trainer", "TORCH_NCCL_ASYNC_ERROR_HANDLING=3"}) {
+    EXPECT_THAT(lines, Contains(line));
+  }
+}
+
 struct BadEnv {
   std::map<std::string, std::string> variables;
   const char* says;

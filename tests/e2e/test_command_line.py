@@ -72,7 +72,9 @@ def test_usage_errors_are_json_where_asked_for(muster, every_verb):
         (["data", "pack", "a", "b", "--max-pixels", "0"], "--max-pixels takes a number from 1 to ", "help data pack'"),
         (["data", "pack", "a", "b", "--json=no"], "--json takes no value", "run 'muster help data pack'"),
         (["report", "x", "-o"], "--output needs a value", "run 'muster help report'"),
-        (["run", "python", "x.py", "--foo"], "takes no option --foo behind the command", "put -- before a command"),
+        (["run", "--stadnalone", "x.py"], "unknown option --stadnalone: did you mean --standalone?", "muster help run"),
+        (["run", "--rdzv", "x"], "--rdzv may be --rdzv-backend, --rdzv-endpoint", "write it out"),
+        (["run", "job.yaml", "x"], "unexpected argument 'x' behind the job file job.yaml", "run 'muster help run'"),
     ],
 )
 def test_a_wrong_verb_is_named_and_the_right_one_suggested(muster, words, message, hint):

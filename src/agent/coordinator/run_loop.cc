@@ -35,6 +35,7 @@ ConsoleOptions ConsoleFor(const RunOptions& options) {
   ConsoleOptions console;
   console.out_fd = options.json ? console.err_fd : console.out_fd;
   console.quiet = options.quiet;
+  console.ranks = options.display;
   return console;
 }
 

@@ -62,6 +62,7 @@ Result<Launcher> Launcher::Create(const RunOptions& options, os::EventLoop& loop
     launcher.omp_threads_ = std::max(1U, AvailableCores() / options.ranks);
   }
   launcher.unbuffered_ = !lookup("PYTHONUNBUFFERED");
+  launcher.nccl_error_handling_ = lookup("TORCH_NCCL_ASYNC_ERROR_HANDLING").value_or("1");
   return launcher;
 }
 
@@ -86,7 +87,13 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
   env.master_port = store_ ? store_->port() : 0;
   env.restart_count = start.restart_count;
   env.max_restarts = MostRestarts(options_->policy);
-  env.run_id = run_id_;
+  env.role = options_->role;
+  env.nccl_error_handling = nccl_error_handling_;
+  if (!options_->devices.empty()) {
+    env.virtual_local_rank = true;
+    env.visible_devices = options_->devices.at(rank.value());
+  }
+  env.run_id = options_->run_id.empty() ? run_id_ : options_->run_id;
   env.error_file = ErrorFile(rank, start.generation);
   env.omp_threads = omp_threads_;
   env.unbuffered = unbuffered_;

@@ -66,6 +66,7 @@ class Launcher {
   std::uint32_t umask_ = 022;
   std::uint32_t omp_threads_ = 0;
   bool unbuffered_ = false;
+  std::string nccl_error_handling_;
   Fd arena_;
   std::unique_ptr<StoreServer> store_;
 };

@@ -74,14 +74,21 @@ void Console::ReportHidden() {
 
 void Console::WorkerLine(Rank rank, Generation generation, Stream stream, const Line& line) {
   if (options_.quiet) return;
+  static const RankDisplay kPlain;
+  const RankDisplay& look =
+      rank.value() < options_.ranks.size() ? options_.ranks[rank.value()] : kPlain;
+  if (stream == Stream::kOut ? !look.out : !look.err) return;
   const bool one_sink = options_.out_fd == options_.err_fd;
   const std::size_t sink = stream == Stream::kOut && !one_sink ? kOut : kErr;
   bool much = false;
   {
     const MutexLock lock(mutex_);
     if (!Admit()) return;
-    std::string text =
-        fmt::format("[{} {}{}] ", rank.value(), generation.value(), line.continued ? " …" : "");
+    std::string text = look.prefix;
+    if (text.empty()) {
+      text =
+          fmt::format("[{} {}{}] ", rank.value(), generation.value(), line.continued ? " …" : "");
+    }
     text += line.text;
     text += '\n';
     Queue(sink, text);

@@ -15,8 +15,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/logs/line_framer.h"
+#include "agent/logs/rank_display.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mutex.h"
@@ -30,7 +32,8 @@ std::string_view NameOf(Stream stream);  ///< "stdout", "stderr"
 struct ConsoleOptions {
   int out_fd = 1;  ///< workers' stdout; the same as err_fd when stdout is for JSON
   int err_fd = 2;
-  bool quiet = false;  ///< our own sentences only
+  bool quiet = false;              ///< our own sentences only
+  std::vector<RankDisplay> ranks;  ///< by rank; those beyond it are shown with our prefix
   std::uint32_t lines_per_second = 2000;
 };
 

@@ -197,6 +197,28 @@ TEST(Console, ATerminalThatIsNotReadBlocksNobody) {
   EXPECT_EQ(::fcntl(fd, F_GETFL) & O_NONBLOCK, 0) << "others write to this open file too";
 }
 
+TEST(Console, ShowsTheStreamsOfARankThatAreAskedFor) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const Fd read(ends[0]);
+  const Fd write(ends[1]);
+  Console console({.out_fd = write.get(),
+                   .err_fd = write.get(),
+                   .ranks = {{.out = false, .err = true, .prefix = {}},
+                             {.out = true, .err = false, .prefix = "[w1]:"}}},
+                  SystemClock());
+  for (const std::uint32_t rank : {0U, 1U, 2U}) {
+    console.WorkerLine(Rank(rank), Generation(1), Stream::kOut, {.text = "out"});
+    console.WorkerLine(Rank(rank), Generation(1), Stream::kErr, {.text = "err"});
+  }
+  console.Flush(std::chrono::seconds(5));
+  std::array<char, 256> text{};
+  const auto size = ::read(read.get(), text.data(), text.size());
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(std::string_view(text.data(), static_cast<std::size_t>(size)),
+            "[0 1] err\n[w1]:out\n[2 1] out\n[2 1] err\n");
+}
+
 TEST(Console, SaysAllInOrderToAReaderThatIsSlow) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);

@@ -197,9 +197,10 @@ Status WriteGeneration(FileSystem& files, const std::string& folder, Generation 
   return Ok();
 }
 
-std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now) {
+std::string DefaultRunFolder(const std::string& parent, const std::string& name,
+                             const std::string& id, WallTime now) {
   const std::string utc = FormatUtc(now);  // 2026-11-29T22:15:30.123Z
-  return fmt::format("runs/{}-{}{}{}-{}{}{}-{}", name, utc.substr(0, 4), utc.substr(5, 2),
+  return fmt::format("{}/{}-{}{}{}-{}{}{}-{}", parent, name, utc.substr(0, 4), utc.substr(5, 2),
                      utc.substr(8, 2), utc.substr(11, 2), utc.substr(14, 2), utc.substr(17, 2),
                      id.substr(0, 4));
 }

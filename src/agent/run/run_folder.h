@@ -62,7 +62,8 @@ class RunFolder {
 /// is written over the old one in place, which needs no new block.
 Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation);
 
-/// runs/NAME-20261129-221530-ab12
-std::string DefaultRunFolder(const std::string& name, const std::string& id, WallTime now);
+/// PARENT/NAME-20261129-221530-ab12
+std::string DefaultRunFolder(const std::string& parent, const std::string& name,
+                             const std::string& id, WallTime now);
 
 }  // namespace muster::agent

@@ -81,6 +81,9 @@ void AddRun(CLI::App& parent, Invocation& invocation) {
   app->add_option_function<std::uint32_t>(
       "--max-restarts", [](std::uint32_t) {},
       "Restarts before the run fails; 0: none; default: the job's, or 3 and 1 full");
+  app->add_flag("--restart-all", flags->restart_all,
+                "When a rank dies, start all again from the newest checkpoint; default: keep those "
+                "that can go on");
   app->add_option("--grace", flags->grace_s,
                   "Seconds between TERM and KILL when workers are stopped; default 30");
   app->add_flag("--quiet", flags->quiet,

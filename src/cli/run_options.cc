@@ -146,6 +146,7 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
   policy.process_restarts = job.restart.process_restarts;
   policy.full_restarts = job.restart.full_restarts;
   policy.eval_period = job.restart.eval_period;
+  policy.in_place = job.restart.in_place && !flags.restart_all;
   if (flags.torchrun.max_restarts) {
     policy.process_restarts = *flags.torchrun.max_restarts;
     policy.full_restarts = 0;

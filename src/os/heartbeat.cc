@@ -152,6 +152,12 @@ HeartbeatPage& HeartbeatWriter::page() const {
   return *reinterpret_cast<HeartbeatPage*>(mapping_.data());
 }
 
+void HeartbeatWriter::GoOnAs(Generation generation) {
+  generation_ = static_cast<std::uint32_t>(generation.value());
+  page().collective.store(0, std::memory_order_relaxed);
+  page().generation.store(generation.value(), std::memory_order_release);
+}
+
 void HeartbeatWriter::Enter(Phase phase, Instant now) {
   const auto since = static_cast<std::uint64_t>(now.time_since_epoch().count());
   page().phase.store(since << kPhaseBits | static_cast<std::uint64_t>(phase),

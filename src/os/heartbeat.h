@@ -90,6 +90,9 @@ class HeartbeatWriter {
   /// generation's writer ended; its durable step stays, step and collective start at 0.
   static Result<HeartbeatWriter> Open(int fd, Generation generation);
 
+  /// The worker outlived another one's death and goes on in the next generation: its step stays,
+  /// its collectives count from 0 again.
+  void GoOnAs(Generation generation);
   void Enter(Phase phase, Instant now);
   void Collective(std::uint64_t sequence);
   void Durable(std::uint64_t step);

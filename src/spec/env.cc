@@ -87,6 +87,7 @@ void ReadMuster(Variables& in, const EnvLookup& lookup, WorkerEnv& env) {
   env.generation = Generation(generation);
   in.Whole("MUSTER_HEARTBEAT_FD", env.heartbeat_fd, 0);
   in.Whole("MUSTER_ARENA_FD", env.arena_fd, 0);
+  in.Whole("MUSTER_RECOVERY_FD", env.recovery_fd, 0);
   in.Text("MUSTER_RUN", env.run_folder);
   in.Text("MUSTER_GENERATION_FILE", env.generation_file);
   in.Text("MUSTER_CHECKPOINT_DIR", env.checkpoint_dir);
@@ -202,6 +203,7 @@ std::vector<std::string> WriteWorkerEnv(const WorkerEnv& env) {
   out.Set("MUSTER_GENERATION", env.generation.value());
   if (env.heartbeat_fd >= 0) out.Set("MUSTER_HEARTBEAT_FD", env.heartbeat_fd);
   if (env.arena_fd >= 0) out.Set("MUSTER_ARENA_FD", env.arena_fd);
+  if (env.recovery_fd >= 0) out.Set("MUSTER_RECOVERY_FD", env.recovery_fd);
   out.SetIf("MUSTER_RUN", env.run_folder);
   out.SetIf("MUSTER_GENERATION_FILE", env.generation_file);
   out.SetIf("MUSTER_CHECKPOINT_DIR", env.checkpoint_dir);

@@ -37,6 +37,7 @@ struct WorkerEnv {
   Generation generation{1};  ///< MUSTER_GENERATION
   int heartbeat_fd = -1;     ///< MUSTER_HEARTBEAT_FD: this rank's page (os/heartbeat.h)
   int arena_fd = -1;  ///< MUSTER_ARENA_FD: the generation's collective arena (coll/muster_coll.h)
+  int recovery_fd = -1;    ///< MUSTER_RECOVERY_FD: to outlive other ranks (os/recovery_link.h)
   std::string run_folder;  ///< MUSTER_RUN; empty by hand
   /// MUSTER_GENERATION_FILE: compared at every checkpoint commit; empty by hand.
   std::string generation_file;

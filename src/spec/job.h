@@ -78,6 +78,7 @@ struct RestartPolicy {
   Duration eval_period = std::chrono::hours(6);
   std::uint32_t process_restarts = 3;
   std::uint32_t full_restarts = 1;
+  bool in_place = true;  ///< keep the ranks that can outlive the one that died
   bool operator==(const RestartPolicy&) const = default;
 };
 

@@ -79,6 +79,7 @@ Value ToValue(const RestartPolicy& restart) {
       .Add("evalPeriod", Time(restart.eval_period))
       .Add("processRestarts", Number(restart.process_restarts))
       .Add("fullRestarts", Number(restart.full_restarts))
+      .Add("inPlace", Flag(restart.in_place))
       .Take();
 }
 

@@ -78,6 +78,11 @@ Status ReadUnit(checkpoint::Checkpoint& from, const Unit& unit, std::string_view
   return Ok();
 }
 
+Error RankZeroCannotUse(const std::string& folder) {
+  return Error(Code::kCancelled, "rank 0 could not use the checkpoint folder " + folder,
+               "its own message says why");
+}
+
 // What the checksums cannot tell: whether texts and numbers are a position of this program.
 Status CheckPosition(const std::string& path, const checkpoint::Manifest& manifest) {
   const auto damaged = [&](const std::string& what) {
@@ -155,10 +160,7 @@ Result<std::optional<std::uint64_t>> Checkpoints::AgreeOnStep(
   MUSTER_TRY(
       worker_->group.Broadcast(std::as_writable_bytes(std::span(word)), Rank{0}, "resume step"));
   if (!candidates) return Error(candidates.error()).Within("checkpoint folder " + options_.folder);
-  if (word[0] == 2) {
-    return Error(Code::kCancelled, "rank 0 could not use the checkpoint folder " + options_.folder,
-                 "its own message says why");
-  }
+  if (word[0] == 2) return RankZeroCannotUse(options_.folder);
   if (word[0] == 0) return std::optional<std::uint64_t>();
   return std::optional(word[1]);
 }
@@ -237,12 +239,34 @@ Result<std::optional<Position>> Checkpoints::Try(std::uint64_t step, FlatModel& 
   return std::optional<Position>();
 }
 
-Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& optimizer) {
-  if (options_.folder.empty()) return std::optional<Position>();
+Status Checkpoints::AgreeOnRun() {
   std::uint64_t pid = static_cast<std::uint64_t>(::getpid());
   MUSTER_TRY(worker_->group.Broadcast(std::as_writable_bytes(std::span(&pid, 1)), Rank{0}, "run"));
   const std::string& id = worker_->env.run_id;
   run_ = checkpoint::RunTag(id.empty() ? "p" + std::to_string(pid) : id);
+  return Ok();
+}
+
+Status Checkpoints::Join(Rank source) {
+  if (options_.folder.empty()) return Ok();
+  MUSTER_TRY(AgreeOnRun());
+  Result<std::vector<std::uint64_t>> taken;
+  if (worker_->IsFirst() && !lock_) taken = TakeFolder();
+  if (!MUSTER_TRY(worker_->group.AllOk(taken.has_value(), "checkpoint folder"))) {
+    if (!taken) return Error(taken.error()).Within("checkpoint folder " + options_.folder);
+    return RankZeroCannotUse(options_.folder);
+  }
+  std::uint64_t count = damaged_.size();
+  MUSTER_TRY(
+      worker_->group.Broadcast(std::as_writable_bytes(std::span(&count, 1)), source, "damaged"));
+  damaged_.resize(count);
+  if (count == 0) return Ok();
+  return worker_->group.Broadcast(std::as_writable_bytes(std::span(damaged_)), source, "damaged");
+}
+
+Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& optimizer) {
+  if (options_.folder.empty()) return std::optional<Position>();
+  MUSTER_TRY(AgreeOnRun());
   Result<std::vector<std::uint64_t>> candidates;
   if (worker_->IsFirst()) candidates = TakeFolder();
   for (;;) {

@@ -51,12 +51,16 @@ class Checkpoints {
   /// there are checkpoints and none is intact; whatever keeps the folder from being written, before
   /// training.
   Result<std::optional<Position>> Resume(FlatModel& model, AdamW& optimizer);
+  /// Instead of Resume, when a rank has a newer state in its memory: rank 0 takes the folder unless
+  /// it has it already, and all ranks know what `source` found damaged.
+  Status Join(Rank source);
   Status Save(const Position& position, const FlatModel& model, const AdamW& optimizer);
 
   /// Whether `step` of `total` is followed by a save: every N steps and at the end.
   bool Due(std::uint64_t step, std::uint64_t total) const;
 
  private:
+  Status AgreeOnRun();
   Result<std::vector<std::uint64_t>> TakeFolder();
   Result<std::optional<std::uint64_t>> AgreeOnStep(
       const Result<std::vector<std::uint64_t>>& candidates);

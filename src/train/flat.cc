@@ -127,7 +127,8 @@ std::int64_t FlatModel::ParameterCount() const {
   return count;
 }
 
-Status FlatModel::Materialize(const Allocate& gradients) {
+/// Memory for all units' gradients.
+Result<float*> FlatModel::TakeGradients(const Allocate& gradients) {
   // All of them or none: an arena gives nothing back, so a part of what was asked for would be lost
   // to whoever asks next.
   const std::size_t all = GradientBytes();
@@ -137,7 +138,29 @@ Status FlatModel::Materialize(const Allocate& gradients) {
                                        std::to_string(units_.size()) + " units, " +
                                        std::to_string(all) + " bytes");
   }
-  auto* next = static_cast<float*>(grads);
+  return static_cast<float*>(grads);
+}
+
+Status FlatModel::RebindGradients(const Allocate& gradients) {
+  auto* next = MUSTER_TRY(TakeGradients(gradients));
+  for (const auto& unit : units_) {
+    unit->gradients_ = {next, unit->values_.size()};
+    next += unit->values_.size();
+    BindGradients(*unit);
+  }
+  return Ok();
+}
+
+void FlatModel::BindGradients(Unit& unit) {
+  for (const auto& parameter : unit.parameters_) {
+    parameter->gradient =
+        at::from_blob(unit.gradients_.data() + parameter->offset, parameter->shape);
+    parameter->value.mutable_grad() = parameter->gradient;
+  }
+}
+
+Status FlatModel::Materialize(const Allocate& gradients) {
+  auto* next = MUSTER_TRY(TakeGradients(gradients));
   for (const auto& unit : units_) {
     const auto length = static_cast<std::size_t>(PaddedLength(*unit));
     const std::size_t bytes = length * sizeof(float);
@@ -159,10 +182,7 @@ void FlatModel::Bind(Unit& unit) {
   for (const auto& owned : unit.parameters_) {
     Parameter* parameter = owned.get();
     parameter->value = at::from_blob(unit.values_.data() + parameter->offset, parameter->shape);
-    parameter->gradient =
-        at::from_blob(unit.gradients_.data() + parameter->offset, parameter->shape);
     parameter->value.requires_grad_(true);
-    parameter->value.mutable_grad() = parameter->gradient;
     auto hook = std::make_unique<CountHook>([parameter, &unit] {
       // One parameter may not get gradients both from our operations and from autograd.
       MUSTER_CHECK(!parameter->direct_);
@@ -171,6 +191,7 @@ void FlatModel::Bind(Unit& unit) {
     torch::autograd::impl::set_post_acc_grad_hooks(parameter->value, std::move(hook));
     memory_->accumulators.push_back(torch::autograd::impl::grad_accumulator(parameter->value));
   }
+  BindGradients(unit);
 }
 
 void FlatModel::BeginPass() {

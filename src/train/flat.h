@@ -98,6 +98,9 @@ class FlatModel {
   Unit& AddUnit(std::string name);
   /// Allocates all buffers; parameters are zero. An empty `gradients` takes private memory.
   Status Materialize(const Allocate& gradients = {});
+  /// Moves the gradients to other memory, whose owner has changed. What they held is lost; the old
+  /// memory is not touched.
+  Status RebindGradients(const Allocate& gradients);
   /// Bytes that Materialize will ask of `gradients`, padding included.
   std::size_t GradientBytes() const;
 
@@ -114,7 +117,9 @@ class FlatModel {
 
  private:
   struct Memory;
+  Result<float*> TakeGradients(const Allocate& gradients);
   void Bind(Unit& unit);
+  static void BindGradients(Unit& unit);
   std::vector<std::unique_ptr<Unit>> units_;
   std::unique_ptr<std::function<void(Unit&)>> on_ready_;
   std::unique_ptr<Memory> memory_;

@@ -49,6 +49,13 @@ void Report::Started(std::uint64_t step, std::int64_t parameters, const TrainerO
                  step == 0 ? "from" : "resuming at", Number{step}, Number{options.steps}));
 }
 
+void Report::WentOn(std::uint64_t step) {
+  since_ = worker_->clock.Now();
+  since_step_ = step;
+  if (!worker_->IsFirst()) return;
+  PrintLine(Text("another rank died and was replaced; going on behind step %llu", Number{step}));
+}
+
 void Report::Stepped(std::uint64_t step, double loss, double rate, const TrainerOptions& options) {
   const bool due = options.log_every > 0 && step % options.log_every == 0;
   if (!worker_->IsFirst() || !(due || step == options.steps)) return;

@@ -20,6 +20,8 @@ class Report {
 
   void Started(std::uint64_t step, std::int64_t parameters, const TrainerOptions& options);
   void Stepped(std::uint64_t step, double loss, double rate, const TrainerOptions& options);
+  /// This rank outlived another one; `step` is done.
+  void WentOn(std::uint64_t step);
   /// There is nothing to evaluate on.
   void Unevaluated();
   /// Prints the score and appends it to the run folder, when there is one.

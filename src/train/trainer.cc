@@ -10,6 +10,7 @@
 #include "train/backward.h"
 #include "train/evaluate.h"
 #include "train/report.h"
+#include "train/standing.h"
 #include "train/step_timer.h"
 
 namespace muster::train {
@@ -85,16 +86,54 @@ class Run {
 
   Result<Outcome> ToTheEnd() {
     MUSTER_TRY(Prepare());
+    MUSTER_TRY(BeginGeneration());
     outcome_.first_step = outcome_.step;
     report_.Started(outcome_.step, model_.ParameterCount(), options_);
     if (splits_.test == nullptr) report_.Unevaluated();
-    while (outcome_.step < options_.steps) MUSTER_TRY(Step());
-    if (!outcome_.score) MUSTER_TRY(EvaluateIfDue(true));
+    MUSTER_TRY(worker_.link.Ready());
+    Status trained = Steps();
+    while (!trained) {
+      MUSTER_TRY(OutliveFault(trained.error()));
+      trained = StepsOfNextGeneration();
+    }
     timer_.Enter(os::Phase::kDone);
     return outcome_;
   }
 
  private:
+  Status Steps() {
+    // What the last step is owed still: after a fault only.
+    MUSTER_TRY(FinishStep());
+    while (outcome_.step < options_.steps) MUSTER_TRY(Step());
+    if (!outcome_.score) MUSTER_TRY(EvaluateIfDue(true));
+    return Ok();
+  }
+
+  Status StepsOfNextGeneration() {
+    MUSTER_TRY(BeginGeneration());
+    report_.WentOn(outcome_.step);
+    return Steps();
+  }
+
+  // Another rank died: this one unwound to its last step. It waits for the next generation and goes
+  // on in it; an error when it cannot, or is not wanted any more.
+  Status OutliveFault(const Error& fault) {
+    if (fault.code() != Code::kCancelled || !worker_.link.connected()) return Error(fault);
+    // The time until here is the step's, not the next generation's.
+    if (!published_) Publish();
+    timer_.Enter(os::Phase::kInit);
+    const auto commit = worker_.link.Quiesce({.applied = outcome_.step, .durable = durable_});
+    if (!commit) return Error(fault);
+    MUSTER_TRY(GoOn(worker_, *commit));
+    return MoveGradients();
+  }
+
+  Status MoveGradients() {
+    const auto from_arena = [&](std::size_t bytes) { return ArenaMemory(worker_.group, bytes); };
+    if (model_.RebindGradients(from_arena)) return Ok();
+    return model_.RebindGradients({});
+  }
+
   Status Prepare() {
     task_.Define(model_);
     MUSTER_TRY(Materialize(model_, worker_.group));
@@ -103,13 +142,21 @@ class Run {
     data.classes = ClassesOf(splits_);
     loader_ = MUSTER_TRY(data::Loader::Create(splits_.train, data));
     image_ = loader_->image();
-    const auto resumed = MUSTER_TRY(checkpoints_.Resume(model_, *optimizer_));
-    if (resumed) {
-      MUSTER_TRY(ContinueData(*resumed));
-      outcome_.step = resumed->step;
+    return Ok();
+  }
+
+  // All ranks of a generation come here, those that outlived the last one and those that are new.
+  Status BeginGeneration() {
+    std::optional<Standing> mine;
+    if (has_state_) mine = Standing{outcome_.step, stage_};
+    const auto meeting = MUSTER_TRY(Meet(worker_.group, mine));
+    if (meeting) {
+      MUSTER_TRY(checkpoints_.Join(meeting->source));
+      MUSTER_TRY(TakeOver(*meeting));
     } else {
-      task_.Initialize(options_.seed);
+      MUSTER_TRY(ResumeOrInitialize());
     }
+    has_state_ = true;
     const std::uint32_t passes =
         options_.mode == Mode::kCanonical ? kVirtualShards / worker_.group.world() : 1;
     strategy_.emplace(
@@ -118,6 +165,28 @@ class Run {
             .passes = passes,
             .overlap = MUSTER_TRY(OverlapOf(options_.overlap, worker_.group)),
             .around_collective = [this](const auto& body) { return DuringComm(body); }});
+    return Ok();
+  }
+
+  Status TakeOver(const Meeting& meeting) {
+    // Half of a newer state is none.
+    if (!has_state_ || outcome_.step < meeting.step) has_state_ = false;
+    MUSTER_TRY(CopyState(worker_.group, meeting.source, model_, *optimizer_));
+    outcome_.step = meeting.step;
+    stage_ = meeting.stage;
+    return Within("continue the data", loader_->Restore(loader_->StateAt(meeting.step)));
+  }
+
+  Status ResumeOrInitialize() {
+    const auto resumed = MUSTER_TRY(checkpoints_.Resume(model_, *optimizer_));
+    if (resumed) {
+      MUSTER_TRY(ContinueData(*resumed));
+      outcome_.step = durable_ = resumed->step;
+    } else {
+      task_.Initialize(options_.seed);
+      outcome_.step = 0;
+    }
+    stage_ = Stage::kEvaluated;
     return Ok();
   }
 
@@ -153,12 +222,27 @@ class Run {
     const double rate = LearningRate(options_.schedule, outcome_.step);
     if (const auto norm = optimizer_->Step(rate); !norm) return Diverged(norm.error().message());
     ++outcome_.step;
+    stage_ = Stage::kApplied;
+    published_ = false;
     outcome_.last_loss = loss;
     report_.Stepped(outcome_.step, loss, rate, options_);
-    MUSTER_TRY(SaveIfDue());
-    MUSTER_TRY(EvaluateIfDue(false));
-    timer_.Publish(outcome_.step, loss);
+    MUSTER_TRY(FinishStep());
+    Publish();
     return Ok();
+  }
+
+  // What follows an applied step, from where it was broken off.
+  Status FinishStep() {
+    if (stage_ == Stage::kApplied) MUSTER_TRY(SaveIfDue());
+    if (stage_ == Stage::kApplied) stage_ = Stage::kSaved;
+    if (stage_ == Stage::kSaved) MUSTER_TRY(EvaluateIfDue(false));
+    stage_ = Stage::kEvaluated;
+    return Ok();
+  }
+
+  void Publish() {
+    timer_.Publish(outcome_.step, outcome_.last_loss);
+    published_ = true;
   }
 
   Result<double> Gradients(const data::Batch& batch) {
@@ -192,8 +276,10 @@ class Run {
     if (!checkpoints_.Due(outcome_.step, options_.steps)) return Ok();
     timer_.Enter(os::Phase::kCheckpoint);
     const Report::Pause pause(report_);
-    return checkpoints_.Save({.step = outcome_.step, .loader_state = loader_->State().ToText()},
-                             model_, *optimizer_);
+    MUSTER_TRY(checkpoints_.Save({.step = outcome_.step, .loader_state = loader_->State().ToText()},
+                                 model_, *optimizer_));
+    durable_ = outcome_.step;
+    return Ok();
   }
 
   Status EvaluateIfDue(bool always) {
@@ -225,6 +311,10 @@ class Run {
   data::ImageShape image_;
   std::optional<DataParallel> strategy_;
   Outcome outcome_;
+  bool has_state_ = false;           // model and optimizer are those of outcome_.step
+  Stage stage_ = Stage::kEvaluated;  // of that step
+  bool published_ = true;            // its record
+  std::uint64_t durable_ = 0;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "base/result.h"
 #include "coll/group.h"
 #include "os/heartbeat.h"
+#include "os/recovery_link.h"
 #include "spec/env.h"
 #include "train/arithmetic.h"
 
@@ -17,6 +18,7 @@ struct Worker {
   Arithmetic arithmetic;
   coll::Group group;
   os::HeartbeatWriter heartbeat;
+  os::RecoveryLink link;
   FileSystem& files;
   const Clock& clock;
 
@@ -24,5 +26,8 @@ struct Worker {
 };
 
 Result<Worker> OpenWorker(const spec::WorkerEnv& env);
+/// After the death of another rank: the same worker in the next generation. Memory of the old group
+/// is gone. An error leaves a worker without a group.
+Status GoOn(Worker& worker, const os::Commit& commit);
 
 }  // namespace muster::train

@@ -166,7 +166,8 @@ def start(bin_with_stepper, tmp_path):
     """start(CMD…, ranks=2, flags=[…]) → Run. What is alive at the end of the test is killed.
 
     `prefix` are the words of a program that execs the rest, `prepare` is called in the child before it is executed,
-    `console` is a descriptor that stdout and stderr go to instead of `Run.out` and `Run.err`.
+    `console` is a descriptor that stdout and stderr go to instead of `Run.out` and `Run.err`, `binaries` the folder of
+    another muster, without the stepper in the trainer's place.
     """
     runs = []
 
@@ -179,12 +180,13 @@ def start(bin_with_stepper, tmp_path):
         prefix=(),
         prepare=None,
         console=subprocess.PIPE,
+        binaries=None,
         **environment,
     ) -> Run:
         folder = folder or tmp_path / f"run-{len(runs)}"
         words = ["run", "-n", ranks, "--run-dir", folder, *flags, "--", *command]
         process = subprocess.Popen(
-            [*prefix, str(bin_with_stepper / "muster"), *map(str, words)],
+            [*prefix, str((binaries or bin_with_stepper) / "muster"), *map(str, words)],
             stdin=subprocess.DEVNULL,
             stdout=console,
             stderr=console,

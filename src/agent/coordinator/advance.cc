@@ -46,6 +46,13 @@ class Step {
       case Event::Kind::kTick:
         Tick();
         break;
+      case Event::Kind::kCarries:
+        if (RankStatus* rank = Current(event)) rank->carries = true;
+        break;
+      case Event::Kind::kQuiesced:
+        if (RankStatus* rank = Current(event)) rank->quiesced = true;
+        if (state().phase == Phase::kQuiescing) GoOnInPlace();
+        break;
       case Event::Kind::kStopped:
         Stopped();
         break;
@@ -71,9 +78,14 @@ class Step {
   void StartGeneration(RestartKind kind) {
     JobState& s = state();
     s.generation = Generation(s.generation.value() + 1);
+    s.aborted = false;
+    s.in_place = kind == RestartKind::kInPlace;
     for (RankStatus& rank : s.ranks) {
+      rank.quiesced = false;
+      if (s.in_place && Alive(rank)) continue;
       // What is durable outlives a generation; all else begins anew.
-      rank = RankStatus{.state = RankState::kStarting, .durable = rank.durable};
+      rank = RankStatus{
+          .state = RankState::kStarting, .durable = rank.durable, .spawned = s.generation};
     }
     if (kind == RestartKind::kExec) s.use_zygote = false;
     s.phase = Phase::kStarting;
@@ -84,9 +96,9 @@ class Step {
   }
 
   RankStatus* Current(const Event& event) {
-    if (event.generation != state().generation) return nullptr;
     if (event.rank.value() >= state().ranks.size()) return nullptr;
-    return &state().ranks[event.rank.value()];
+    RankStatus& rank = state().ranks[event.rank.value()];
+    return event.generation == rank.spawned ? &rank : nullptr;
   }
 
   void Started(const Event& event) {
@@ -109,6 +121,10 @@ class Step {
       return;
     }
     rank->state = event.ending.ok() ? RankState::kFinished : RankState::kFailed;
+    if (state().phase == Phase::kQuiescing) {
+      GoOnInPlace();
+      return;
+    }
     if (rank->state == RankState::kFailed) {
       Faulty(event.rank, *rank);
     } else if (AllIn(state(), RankState::kFinished)) {
@@ -122,8 +138,13 @@ class Step {
     JobState& s = state();
     const bool follows = IsFollower(*rank.ending, rank.steps);
     if (IsCauseRather(*rank.ending, follows)) {
-      s.fault = Fault{number,     s.generation,   *rank.ending, rank.step,
+      s.fault = Fault{number,     s.generation,   rank.spawned, *rank.ending,  rank.step,
                       rank.steps, rank.exception, rank.alive,   now_ - s.began};
+    }
+    // At once, so that survivors unwind while other faults of the same cause are awaited.
+    if (!s.aborted && MayGoOnInPlace(s, policy_)) {
+      s.aborted = true;
+      Order({.kind = Action::Kind::kAbort});
     }
     // A follower may be gone before the rank whose fault it tells of.
     const Instant deadline = now_ + (follows ? policy_.follower_wait : policy_.gather);
@@ -144,7 +165,15 @@ class Step {
   void Tick() {
     JobState& s = state();
     if (now_ < s.deadline) return;
-    if (s.phase == Phase::kGathering) Pause();
+    if (s.phase == Phase::kGathering) {
+      Pause();
+      return;
+    }
+    if (s.phase == Phase::kQuiescing) {
+      GoOnInPlace();
+      if (s.phase == Phase::kQuiescing) StopInstead();
+      return;
+    }
     if (s.phase != Phase::kStarting) return;
     for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
       if (s.ranks[i].state != RankState::kStarting) continue;
@@ -165,6 +194,33 @@ class Step {
       return;
     }
     s.next = decision.restart;
+    if (decision.restart == RestartKind::kInPlace) {
+      s.phase = Phase::kQuiescing;
+      // Whoever is waited for may be in the middle of a step; when nobody is, the next tick goes
+      // on.
+      s.deadline = AllQuiesced() ? now_ : now_ + std::max(policy_.quiesce, 3 * s.slowest_step);
+      return;
+    }
+    OrderStop(Phase::kStopping, SIGTERM, Grace());
+  }
+
+  bool AllQuiesced() {
+    return std::ranges::all_of(
+        state().ranks, [](const RankStatus& rank) { return rank.quiesced || !Alive(rank); });
+  }
+
+  void GoOnInPlace() {
+    JobState& s = state();
+    if (!MayGoOnInPlace(s, policy_)) return StopInstead();
+    if (!AllQuiesced()) return;
+    CountRestart(RestartKind::kInPlace);
+    s.resumed_at = HighestStep(s);
+    StartGeneration(RestartKind::kInPlace);
+  }
+
+  /// A survivor finished, died too or does not unwind: all ranks are started again.
+  void StopInstead() {
+    state().next = RestartKind::kProcesses;
     OrderStop(Phase::kStopping, SIGTERM, Grace());
   }
 
@@ -192,8 +248,11 @@ class Step {
     JobState& s = state();
     std::uint64_t durable = 0;
     for (const RankStatus& rank : s.ranks) durable = std::max(durable, rank.durable);
-    s.without_progress = durable > s.best_durable ? 0 : s.without_progress + 1;
+    // What survivors carry over is not lost either.
+    const bool carried = MayGoOnInPlace(s, policy_) && HighestStep(s) > s.best_applied;
+    s.without_progress = durable > s.best_durable || carried ? 0 : s.without_progress + 1;
     s.best_durable = std::max(durable, s.best_durable);
+    if (carried) s.best_applied = HighestStep(s);
   }
 
   void Stopped() {
@@ -207,17 +266,22 @@ class Step {
       return;
     }
     if (s.phase != Phase::kStopping) return;
+    const RestartKind kind = *s.next;
+    CountRestart(kind);
+    StartGeneration(kind);
+  }
+
+  void CountRestart(RestartKind kind) {
+    JobState& s = state();
     ++s.restarts;
     s.early_twins = IsEarlyTwin(s, policy_) ? s.early_twins + 1 : 0;
     s.last_fault = s.fault;
-    const RestartKind kind = *s.next;
     if (kind == RestartKind::kFull) {
       s.full_restarts.push_back(now_);
       s.process_restarts.clear();
-    } else if (kind == RestartKind::kProcesses) {
+    } else if (kind == RestartKind::kProcesses || kind == RestartKind::kInPlace) {
       s.process_restarts.push_back(now_);
     }
-    StartGeneration(kind);
   }
 
   void Interrupt(int signal) {

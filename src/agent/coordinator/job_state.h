@@ -19,15 +19,17 @@ using std::chrono::nanoseconds;
 struct Policy {
   std::uint32_t process_restarts = 3;  ///< before a full restart
   std::uint32_t full_restarts = 1;
+  bool in_place = true;
   nanoseconds eval_period = std::chrono::hours(6);
   nanoseconds gather = std::chrono::milliseconds(20);   ///< for further faults of the same cause
   nanoseconds follower_wait = std::chrono::seconds(5);  ///< for the cause, after a follower's end
   nanoseconds grace = std::chrono::seconds(30);         ///< TERM to KILL, foreign programs
   nanoseconds start_limit = std::chrono::seconds(60);   ///< until every worker was started
   nanoseconds stop_limit = std::chrono::seconds(10);    ///< for the shim's answer, beside the grace
-  nanoseconds kill_limit = std::chrono::seconds(1);     ///< the same, for a user who lost patience
-  nanoseconds early = std::chrono::seconds(30);  ///< a fault this soon after the start is early
-  std::uint32_t no_progress_limit = 3;           ///< generations without a new durable step
+  nanoseconds quiesce = std::chrono::seconds(2);  ///< for a survivor to unwind, or 3 of its steps
+  nanoseconds kill_limit = std::chrono::seconds(1);  ///< the same, for a user who lost patience
+  nanoseconds early = std::chrono::seconds(30);      ///< a fault this soon after the start is early
+  std::uint32_t no_progress_limit = 3;               ///< generations without a new durable step
 };
 
 enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };
@@ -49,6 +51,9 @@ struct RankStatus {
   bool steps = false;         ///< it publishes steps through the heartbeat in this generation
   std::uint64_t step = 0;     ///< the last it finished
   std::uint64_t durable = 0;  ///< the newest in a committed checkpoint
+  Generation spawned;         ///< in which its process was started
+  bool carries = false;       ///< its process can outlive another rank's death
+  bool quiesced = false;      ///< it unwound and waits for the next generation
   Instant alive;              ///< when its heartbeat moved last
   std::optional<Ending> ending;
   std::string exception;  ///< last line of its stderr, when it ended by itself
@@ -58,6 +63,7 @@ struct RankStatus {
 struct Fault {
   Rank rank;
   Generation generation;
+  Generation spawned;  ///< in which its process was started: that of its logs
   Ending ending;
   std::uint64_t step = 0;
   bool steps = false;
@@ -71,12 +77,14 @@ enum class Phase {
   kStarting,   ///< a generation's workers are being started
   kRunning,    ///< all of them run, or have finished
   kGathering,  ///< a fault was seen; others of the same cause are awaited for a moment
+  kQuiescing,  ///< survivors unwind to a step boundary; then the next generation starts with them
   kStopping,   ///< survivors are being stopped; then the next generation starts
   kEnding,     ///< everything is being stopped for good
   kEnded,
 };
 
 enum class RestartKind {
+  kInPlace,    ///< the dead ranks only; the others keep their process and what is in its memory
   kProcesses,  ///< the workers, from the same zygote
   kNewZygote,  ///< the workers, from a new zygote: the last one died while it was needed
   kExec,       ///< the workers, without the zygote, which is broken
@@ -97,7 +105,11 @@ struct JobState {
   bool use_zygote = false;
   bool zygote_served = false;  ///< a worker was forked in this run: it can be done
 
-  Instant deadline;                 ///< of kStarting, kGathering, kStopping and kEnding
+  Instant deadline;                 ///< of every phase but kIdle, kRunning and kEnded
+  nanoseconds slowest_step{};       ///< lately, of any rank
+  bool aborted = false;             ///< the collectives of this generation
+  bool in_place = false;            ///< this generation began in place
+  std::uint64_t resumed_at = 0;     ///< in_place: behind this step
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
   Instant began;                    ///< this generation
@@ -110,6 +122,7 @@ struct JobState {
   std::vector<Instant> full_restarts;
   std::uint32_t restarts = 0;  ///< all of them
   std::uint64_t best_durable = 0;
+  std::uint64_t best_applied = 0;      ///< that survivors carried over a fault
   std::uint32_t without_progress = 0;  ///< generations in a row
 };
 
@@ -118,8 +131,10 @@ struct Event {
     kStart,
     kLoading,    ///< the zygote still loads, or just did: the limit of a start counts from here
     kStarted,    ///< rank, generation
-    kExited,     ///< rank, generation, ending (start_error: it never ran)
+    kExited,     ///< rank, generation (of its start), ending (start_error: it never ran)
     kTick,       ///< time passed
+    kCarries,    ///< rank, generation: it can outlive another rank's death
+    kQuiesced,   ///< rank, generation: it unwound and waits
     kStopped,    ///< nothing of the workers is left
     kInterrupt,  ///< signal: the user or the system wants the run to end
     kShimLost,   ///< text: the parent of all workers is gone or silent, and they go with it
@@ -136,7 +151,8 @@ struct Event {
 
 struct Action {
   enum class Kind {
-    kStartRanks,  ///< of `generation`; after it is on disk
+    kAbort,       ///< the collectives: whoever can unwinds
+    kStartRanks,  ///< those in kStarting, as `generation`, after it is on disk; others go on in it
     kStop,        ///< signal, grace (0: kill at once); answered by kStopped
     kEnd,         ///< the run is over: verdict
   };

@@ -95,6 +95,25 @@ bool IsEarlyTwin(const JobState& state, const Policy& policy) {
          now.exception == before.exception;
 }
 
+bool MayGoOnInPlace(const JobState& state, const Policy& policy) {
+  if (!policy.in_place || policy.process_restarts == 0) return false;
+  bool survivors = false;
+  for (const RankStatus& rank : state.ranks) {
+    if (rank.state == RankState::kFailed) continue;
+    if (rank.state != RankState::kRunning || !rank.carries) return false;
+    survivors = true;
+  }
+  return survivors && (!state.in_place || HighestStep(state) > state.resumed_at);
+}
+
+std::uint64_t HighestStep(const JobState& state) {
+  std::uint64_t step = 0;
+  for (const RankStatus& rank : state.ranks) {
+    if (rank.state == RankState::kRunning) step = std::max(step, rank.step);
+  }
+  return step;
+}
+
 std::uint32_t MostRestarts(const Policy& policy) {
   return policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;
 }
@@ -148,8 +167,10 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   }
   const auto processes = Recent(state.process_restarts, now, policy.eval_period);
   if (processes < policy.process_restarts) {
-    return Restart(RestartKind::kProcesses,
-                   fmt::format("process restart {} of {}", processes + 1, policy.process_restarts));
+    const bool in_place = state.aborted && MayGoOnInPlace(state, policy);
+    return Restart(in_place ? RestartKind::kInPlace : RestartKind::kProcesses,
+                   fmt::format("process restart {} of {}{}", processes + 1, policy.process_restarts,
+                               in_place ? ", in place" : ""));
   }
   const auto fulls = Recent(state.full_restarts, now, policy.eval_period);
   if (fulls < policy.full_restarts) {

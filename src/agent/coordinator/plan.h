@@ -20,8 +20,9 @@ struct Decision {
 
 /// `state.fault` is set. Rungs: the command cannot run → fail; dead zygote → a new one, broken
 /// zygote → exec; same exception at the same step twice → fail; no new durable step for 3
-/// generations → fail (93); process restarts left → processes; full restarts left → full; else fail
-/// (93, or the worker's own code when restarts are off).
+/// generations → fail (93); process restarts left → in place when that can be (MayGoOnInPlace),
+/// else processes; full restarts left → full; else fail (93, or the worker's own code when restarts
+/// are off).
 Decision PlanRestart(const JobState& state, Instant now, const Policy& policy);
 
 struct Plan {
@@ -33,6 +34,12 @@ struct Plan {
 /// Every event is legal in every phase; one that says nothing new (a stale generation, a second
 /// report) leaves the state as it is.
 Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy);
+
+/// Whether the generation that a fault struck can go on without it: every rank that did not fail
+/// lives and can unwind, restarts are allowed, and the last attempt of this kind came to a step.
+bool MayGoOnInPlace(const JobState& state, const Policy& policy);
+/// The last step that a living rank has in its memory.
+std::uint64_t HighestStep(const JobState& state);
 
 /// "killed by SIGKILL", "exit code 3", "could not be started: …".
 std::string Describe(const Ending& ending);

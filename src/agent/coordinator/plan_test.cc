@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/rng.h"
+#include "agent/coordinator/fake_job.h"
 #include "spec/env.h"
 
 namespace muster::agent {
@@ -17,7 +17,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-const Instant kNow{seconds(1000)};
 const Ending kKilled{.signal = SIGKILL, .time = kNow};
 const Ending kCode3{.code = 3, .time = kNow};
 const Ending kFollowed{.code = spec::kFollowerExit, .time = kNow};
@@ -27,7 +26,12 @@ JobState Faulty(const Ending& ending, std::uint64_t step = 10, bool steps = true
   state.phase = Phase::kGathering;
   state.generation = Generation(2);
   state.ranks.resize(2);
-  state.fault = Fault{Rank(1), Generation(2), ending, step, steps, "ValueError: bad"};
+  state.fault = Fault{.rank = Rank(1),
+                      .generation = Generation(2),
+                      .ending = ending,
+                      .step = step,
+                      .steps = steps,
+                      .exception = "ValueError: bad"};
   return state;
 }
 
@@ -57,7 +61,12 @@ std::vector<LadderCase> Ladder() {
   };
   const auto before = [](const Ending& ending, std::uint64_t step, const char* exception) {
     return [=](JobState& state) {
-      state.last_fault = Fault{Rank(0), Generation(1), ending, step, true, exception};
+      state.last_fault = Fault{.rank = Rank(0),
+                               .generation = Generation(1),
+                               .ending = ending,
+                               .step = step,
+                               .steps = true,
+                               .exception = exception};
     };
   };
   const auto twin = [](std::uint32_t twins, nanoseconds lived) {
@@ -143,41 +152,6 @@ TEST(PlanRestart, SaysWhatStruckOnceAndInOneSentence) {
   state.fault->step = 0;
   EXPECT_EQ(Headline(*state.fault), "rank 1 ended with exit code 3 before its first step");
 }
-
-/// Feeds events and keeps the last orders.
-class Job {
- public:
-  explicit Job(std::uint32_t ranks) { state.ranks.resize(ranks); }
-
-  std::vector<Action> Feed(const Event& event) {
-    Plan plan = Advance(state, event, now, policy);
-    state = plan.next;
-    reason = plan.reason;
-    return plan.actions;
-  }
-  std::vector<Action> Exit(std::uint32_t rank, Ending ending, nanoseconds ago = {}) {
-    ending.time = now - ago;
-    return Feed({.kind = Event::Kind::kExited,
-                 .rank = Rank(rank),
-                 .generation = state.generation,
-                 .ending = ending});
-  }
-  void StartAll() {
-    for (std::uint32_t i = 0; i < state.ranks.size(); ++i) {
-      Feed({.kind = Event::Kind::kStarted, .rank = Rank(i), .generation = state.generation});
-      state.ranks[i].steps = true;
-    }
-  }
-  void Begin() {
-    Feed({.kind = Event::Kind::kStart});
-    StartAll();
-  }
-
-  JobState state;
-  Instant now = kNow;
-  Policy policy;
-  std::string reason;
-};
 
 TEST(Advance, ARestartGoesThroughGatherStopAndANewGeneration) {
   Job job(2);
@@ -379,54 +353,6 @@ TEST(Advance, ThreeGenerationsWithoutADurableStepAreEnough) {
   }
   EXPECT_EQ(job.state.phase, Phase::kEnded);
   EXPECT_EQ(job.state.verdict->exit_code, 93);
-}
-
-Event RandomEvent(Rng& rng, const JobState& state) {
-  Event event;
-  event.kind = static_cast<Event::Kind>(rng.Below(8));
-  // Rare, so that histories get long.
-  const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kShimLost ||
-                    event.kind == Event::Kind::kGiveUp;
-  if (ends && rng.Below(20) != 0) event.kind = Event::Kind::kTick;
-  event.rank = Rank(static_cast<std::uint32_t>(rng.Below(4)));
-  event.generation = Generation(state.generation.value() - (rng.Below(8) == 0 ? 1 : 0));
-  event.signal = SIGTERM;
-  if (rng.Below(2) == 0) event.ending.signal = SIGKILL;
-  return event;
-}
-
-TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
-  const std::uint64_t seed = 20261129;
-  std::uint64_t events = 0;
-  for (std::uint64_t history = 0; events < 100'000; ++history) {
-    Rng rng(Mix(seed, history));
-    Job job(3);
-    job.policy.process_restarts = static_cast<std::uint32_t>(rng.Below(4));
-    std::uint64_t ends = 0;
-    bool stop_pending = false;
-    for (int i = 0; i < 300; ++i, ++events) {
-      const Event event = RandomEvent(rng, job.state);
-      if (event.kind == Event::Kind::kStopped) stop_pending = false;
-      job.now += milliseconds(rng.Below(30));
-      const JobState before = job.state;
-      for (const Action& order : job.Feed(event)) {
-        ends += order.kind == Action::Kind::kEnd ? 1 : 0;
-        stop_pending = stop_pending || order.kind == Action::Kind::kStop;
-        if (order.kind == Action::Kind::kStartRanks) {
-          ASSERT_EQ(order.generation.value(), before.generation.value() + 1);
-          ASSERT_TRUE(before.phase == Phase::kIdle || before.phase == Phase::kStopping);
-        }
-      }
-      ASSERT_LE(ends, 1U);
-      ASSERT_EQ(ends == 1, job.state.phase == Phase::kEnded);
-      ASSERT_EQ(job.state.verdict.has_value(),
-                job.state.phase == Phase::kEnding || job.state.phase == Phase::kEnded);
-    }
-    // Whatever happened: one stop, once answered, ends it.
-    job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
-    job.Feed({.kind = Event::Kind::kStopped});
-    ASSERT_EQ(job.state.phase, Phase::kEnded);
-  }
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ Status RunLoop::SetUp() {
   MUSTER_TRY(loop_->Watch(signals_.fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   board_.emplace(
       MUSTER_TRY(RankBoard::Create(folder_.files(), folder_.At("steps"), options_.ranks)));
+  links_.emplace(*loop_, options_.ranks, [this](Rank rank, const os::RecoveryHost::Message& said) {
+    HearRank(rank, said);
+  });
   generations_ = MUSTER_TRY(GenerationWriter::Start(
       folder_.files(), folder_.path(), [this](Generation generation, Status written) {
         loop_->Post([this, generation, written = std::move(written)] {
@@ -156,6 +159,9 @@ void RunLoop::Take(const Event& event) {
 
 void RunLoop::Apply(const Action& action) {
   switch (action.kind) {
+    case Action::Kind::kAbort:
+      launcher_->AbortCollectives(Headline(*state_.fault));
+      break;
     case Action::Kind::kStartRanks:
       StartRanks(action);
       break;
@@ -206,15 +212,29 @@ void RunLoop::StartWhenWritten() {
     generation_begin_ = events_.Add("generation_started", {{"gen", action.generation.value()}});
     accounting_.Began(generation_begin_);
     words_until_.reset();
-    return launcher_->Start({action.generation, state_.use_zygote, state_.restarts}, *shim_, *logs_,
-                            *board_);
+    return launcher_->Start(StartOf(action), *shim_, {*logs_, *board_, *links_});
   }();
   if (!started) return FailStart(started.error());
   DrainLater();
 }
 
+GenerationStart RunLoop::StartOf(const Action& action) const {
+  GenerationStart start{action.generation, state_.use_zygote, state_.restarts, {}};
+  for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
+    const bool is_new = state_.ranks[i].state == RankState::kStarting;
+    (is_new ? start.ranks : start.keepers).push_back(Rank(i));
+  }
+  return start;
+}
+
+void RunLoop::HearRank(Rank rank, const os::RecoveryHost::Message& message) {
+  const auto kind = message.quiesced ? Event::Kind::kQuiesced : Event::Kind::kCarries;
+  Feed({.kind = kind, .rank = rank, .generation = state_.ranks[rank.value()].spawned});
+}
+
 void RunLoop::StopRanks(const Action& action) {
   start_.reset();
+  links_->CloseAll();
   launcher_->CloseStore();
   if (!shim_) {
     // A full restart found no new one, and the old one took everything along.
@@ -341,7 +361,8 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
   const Rank rank(exited.rank);
   const Generation generation(exited.generation);
   const bool stopping = state_.phase == Phase::kStopping || state_.phase == Phase::kEnding;
-  if (generation == state_.generation) {
+  const bool current = generation == state_.ranks[rank.value()].spawned;
+  if (current) {
     // A fault is judged by what every rank had published by then.
     if (stopping) {
       ObserveRank(rank);
@@ -356,7 +377,7 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .never_found = IsCommandAtFault(exited.exec_error),
                   .time = Instant(nanoseconds(exited.time_ns)),
                   .advice = StartAdvice(options_.program, exited.exec_error)};
-  if (generation == state_.generation && IsOwnCrash(event.ending)) {
+  if (current && IsOwnCrash(event.ending)) {
     event.text = ExceptionLine(LastWordsOf(rank, generation));
   }
   event.pid = exited.pid;

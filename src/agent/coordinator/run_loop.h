@@ -49,6 +49,8 @@ class RunLoop {
   void Take(const Event& event);
   void Apply(const Action& action);
   void StartRanks(const Action& action);
+  GenerationStart StartOf(const Action& action) const;
+  void HearRank(Rank rank, const os::RecoveryHost::Message& message);
   void StartWhenWritten();
   void StopRanks(const Action& action);
   void WriteGenerationOnce(Generation generation);
@@ -77,6 +79,7 @@ class RunLoop {
   void DrainLater();
   void NoteExit(const Event& event);
   void NotePhase(Phase before, const Plan& plan);
+  void NoteQuiesced();
   void NoteFault(const std::string& decision);
   std::string WhyNotStarted(const Error& error) const;
   void TellFaultLater();
@@ -120,6 +123,7 @@ class RunLoop {
   std::optional<Launcher> launcher_;
   std::unique_ptr<LogKeeper> logs_;
   std::optional<RankBoard> board_;
+  std::optional<RankLinks> links_;  ///< behind the loop that it watches with
   std::string cgroup_;
   std::uint64_t soft_nofile_ = 0;
   bool shim_lost_ = false;
@@ -142,6 +146,7 @@ class RunLoop {
   Generation ready_{};          ///< newest generation whose ranks all stepped
   std::uint64_t durable_ = 0;
   std::vector<FaultRecord> faults_;            ///< those whose worker's output is not complete yet
+  std::size_t kept_ = 0;                       ///< ranks that outlived the fault
   std::optional<std::string> fault_sentence_;  ///< of the fault that is being recovered from
   std::optional<std::pair<Rank, Generation>> last_fault_;
   bool told_exec_ = false;

@@ -42,8 +42,12 @@ void RunLoop::ObserveRank(Rank rank) {
 }
 
 void RunLoop::Drain() {
-  board_->Drain(
-      [this](Rank rank, const os::StepRecord& record) { accounting_.Stepped(rank, record); });
+  board_->Drain([this](Rank rank, const os::StepRecord& record) {
+    accounting_.Stepped(rank, record);
+    // A maximum that fades, so that one evaluation long ago does not count for ever.
+    const nanoseconds took = std::chrono::microseconds(record.total_us);
+    state_.slowest_step = std::max(took, state_.slowest_step - state_.slowest_step / 64);
+  });
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) ObserveRank(Rank(i));
   if (ready_ != state_.generation && accounting_.AllStepped(state_.generation)) {
     ready_ = state_.generation;
@@ -65,7 +69,7 @@ void RunLoop::DrainLater() {
 
 void RunLoop::NoteExit(const Event& event) {
   if (event.pid == 0) return;  // it never ran
-  const bool current = event.generation == state_.generation;
+  const bool current = event.generation == state_.ranks[event.rank.value()].spawned;
   const std::string cause(current ? CauseOf(state_.ranks[event.rank.value()].state) : "stopped");
   const EventLog::Field how = event.ending.signal != 0
                                   ? EventLog::Field("signal", os::SignalName(event.ending.signal))
@@ -83,9 +87,10 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
   const bool paused =
       before == Phase::kGathering || before == Phase::kStarting || before == Phase::kRunning;
   const bool has_fault = state_.fault && state_.fault->generation == state_.generation;
-  if (paused && has_fault && (after == Phase::kStopping || after == Phase::kEnding)) {
-    NoteFault(plan.reason);
-  }
+  const bool pausing =
+      after == Phase::kQuiescing || after == Phase::kStopping || after == Phase::kEnding;
+  if (paused && has_fault && pausing) NoteFault(plan.reason);
+  if (before == Phase::kQuiescing && after == Phase::kStarting) NoteQuiesced();
   const bool stopped = before == Phase::kStopping || before == Phase::kEnding;
   if (stopped && (after == Phase::kStarting || after == Phase::kEnded)) {
     // The state already holds the next generation's number.
@@ -105,6 +110,16 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
   }
 }
 
+/// Everybody who lives stands at a step boundary; the state already holds the next generation.
+void RunLoop::NoteQuiesced() {
+  kept_ = static_cast<std::size_t>(std::ranges::count(
+      state_.ranks, RankState::kRunning, [](const RankStatus& rank) { return rank.state; }));
+  const Instant now =
+      events_.Add("ranks_quiesced", {{"gen", state_.generation.value() - 1}, {"kept", kept_}});
+  accounting_.WorkersStopped(now);
+  if (!faults_.empty() && faults_.back().stopped == Instant{}) faults_.back().stopped = now;
+}
+
 void RunLoop::NoteFault(const std::string& decision) {
   Drain();  // What the dead worker published before its end counts.
   const Fault& fault = *state_.fault;
@@ -122,12 +137,13 @@ void RunLoop::NoteFault(const std::string& decision) {
   record.decision = decision;
   record.command = options_.command;
   record.environment = launcher_->RedactedEnvironment(
-      fault.rank, {fault.generation, state_.use_zygote, state_.restarts});
+      fault.rank, {fault.spawned, state_.use_zygote, state_.restarts, {}});
   record.ranks = state_.ranks;
   record.paused = now;
   faults_.push_back(std::move(record));
   fault_sentence_ = Headline(fault);
-  last_fault_ = {fault.rank, fault.generation};
+  kept_ = 0;
+  last_fault_ = {fault.rank, fault.spawned};
   WriteFaultsLater();
   TellFaultLater();
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
@@ -163,6 +179,7 @@ void RunLoop::TellRecovery() {
   const auto recovery = accounting_.TakeRecovery();
   if (!recovery || !fault_sentence_) return;
   const std::string who = Counted(options_.ranks, "rank");
+  if (kept_ > 0) *fault_sentence_ += fmt::format("; {} kept", Counted(kept_, "rank"));
   const std::string took = FormatSeconds(recovery->lost.recovery());
   if (recovery->lost.exact()) {
     console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again from step {}",
@@ -198,14 +215,14 @@ void RunLoop::WriteFaults(bool now) {
   bool waiting = false;
   while (!faults_.empty()) {
     FaultRecord& record = faults_.front();
-    const LogId out{record.fault.rank, record.fault.generation, Stream::kOut};
-    const LogId err{record.fault.rank, record.fault.generation, Stream::kErr};
+    const LogId out{record.fault.rank, record.fault.spawned, Stream::kOut};
+    const LogId err{record.fault.rank, record.fault.spawned, Stream::kErr};
     waiting = !now && (!logs_->Ended(out) || !logs_->Ended(err) || record.stopped == Instant{});
     if (waiting) break;
     record.out_tail = logs_->Tail(out);
     record.err_tail = logs_->Tail(err);
     const auto error_file = folder_.files().ReadAll(
-        launcher_->ErrorFile(record.fault.rank, record.fault.generation), kTailBytes);
+        launcher_->ErrorFile(record.fault.rank, record.fault.spawned), kTailBytes);
     if (error_file) record.error_file = *error_file;
     const std::string text = FormatFault(record);
     const std::string name = fmt::format("fault-{}.json", record.fault.generation.value());

@@ -22,6 +22,7 @@ namespace {
 
 constexpr int kHeartbeatFd = 3;
 constexpr int kArenaFd = 4;
+constexpr int kLinkFd = 5;  // without collectives there is nothing to unwind from
 // Address space of a memfd: pages exist once they are touched.
 constexpr std::uint64_t kArenaBytesPerRank = 256u << 20;
 
@@ -79,6 +80,7 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
   env.generation = start.generation;
   env.heartbeat_fd = kHeartbeatFd;
   env.arena_fd = arena_.valid() ? kArenaFd : -1;
+  env.recovery_fd = arena_.valid() ? kLinkFd : -1;
   env.run_folder = run_folder_;
   env.generation_file = run_folder_ + "/generation";
   env.checkpoint_dir = spec::CheckpointFolder(options_->checkpoint_dir, run_folder_);
@@ -130,7 +132,7 @@ Status Launcher::StartZygote(ShimClient& shim) {
 }
 
 Status Launcher::StartRank(Rank rank, const GenerationStart& start, ShimClient& shim,
-                           LogKeeper& logs, RankBoard& board) {
+                           const WorkerSinks& sinks) {
   const Fd command = MUSTER_TRY(WriteCommand({
       .folder = cwd_,
       .program = options_->program,
@@ -139,17 +141,24 @@ Status Launcher::StartRank(Rank rank, const GenerationStart& start, ShimClient& 
   }));
   Pipe out = MUSTER_TRY(MakePipe());
   Pipe err = MUSTER_TRY(MakePipe());
-  WorkerFds fds{command.get(),  null_.get(),    out.write.get(), err.write.get(),
-                out.read.get(), err.read.get(), {board.fd(rank)}};
-  if (arena_.valid()) fds.extra.push_back(arena_.get());
+  WorkerFds fds{command.get(),  null_.get(),    out.write.get(),       err.write.get(),
+                out.read.get(), err.read.get(), {sinks.board.fd(rank)}};
+  Fd link;
+  if (arena_.valid()) {
+    link = MUSTER_TRY(sinks.links.Open(rank));
+    fds.extra.insert(fds.extra.end(), {arena_.get(), link.get()});
+  }
   const WorkerStart request{start.generation.value(), rank.value(), start.via_zygote, umask_};
   MUSTER_TRY(shim.StartWorker(request, fds));
-  MUSTER_TRY(logs.Add({rank, start.generation, Stream::kOut}, std::move(out.read)));
-  return logs.Add({rank, start.generation, Stream::kErr}, std::move(err.read));
+  MUSTER_TRY(sinks.logs.Add({rank, start.generation, Stream::kOut}, std::move(out.read)));
+  return sinks.logs.Add({rank, start.generation, Stream::kErr}, std::move(err.read));
 }
 
-Status Launcher::Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs,
-                       RankBoard& board) {
+void Launcher::AbortCollectives(const std::string& reason) {
+  if (arena_.valid()) ::muster_coll_arena_abort(arena_.get(), reason.c_str());
+}
+
+Status Launcher::Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks) {
   arena_.Reset(
       ::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank, start.generation.value()));
   // EINVAL: more ranks than our collectives take (64). A program that brings its own runs without.
@@ -157,8 +166,10 @@ Status Launcher::Start(const GenerationStart& start, ShimClient& shim, LogKeeper
     return ErrnoError("create the collectives' arena", errno);
   }
   store_ = MUSTER_TRY(StoreServer::Listen(*loop_));
-  for (std::uint32_t i = 0; i < options_->ranks; ++i) {
-    MUSTER_TRY(StartRank(Rank(i), start, shim, logs, board));
+  // The new ranks first: they take longest.
+  for (const Rank rank : start.ranks) MUSTER_TRY(StartRank(rank, start, shim, sinks));
+  for (const Rank rank : start.keepers) {
+    sinks.links.Commit(rank, start.generation, arena_.get());
   }
   return Ok();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/launch/rank_links.h"
 #include "agent/launch/shim_client.h"
 #include "agent/logs/log_keeper.h"
 #include "agent/run/rank_board.h"
@@ -21,6 +22,15 @@ struct GenerationStart {
   Generation generation;
   bool via_zygote = false;
   std::uint32_t restart_count = 0;
+  std::vector<Rank> ranks;      ///< to be started
+  std::vector<Rank> keepers{};  ///< that wait to go on in it
+};
+
+/// Where what a worker says goes.
+struct WorkerSinks {
+  LogKeeper& logs;
+  RankBoard& board;
+  RankLinks& links;
 };
 
 class Launcher {
@@ -32,9 +42,11 @@ class Launcher {
   /// Sends the request; whether it lives is said by the shim (Zygote). Its output goes to
   /// logs/zygote.log, or nowhere when that cannot be opened.
   Status StartZygote(ShimClient& shim);
-  /// Asks for every rank, with a new arena and store. An error leaves the ranks before it asked
-  /// for: a Stop ends them.
-  Status Start(const GenerationStart& start, ShimClient& shim, LogKeeper& logs, RankBoard& board);
+  /// A new arena and store; asks for every rank that is to be started and lets the keepers go on.
+  /// An error leaves the ranks before it asked for: a Stop ends them.
+  Status Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks);
+  /// Whoever is in a collective of the newest generation, or enters one, gets an error.
+  void AbortCollectives(const std::string& reason);
 
   /// The workers are to go: whoever of them still dials the store meets nobody, then or later.
   void CloseStore() { store_.reset(); }
@@ -53,8 +65,8 @@ class Launcher {
         run_folder_(std::move(run_folder)),
         run_id_(std::move(run_id)),
         null_(std::move(null)) {}
-  Status StartRank(Rank rank, const GenerationStart& start, ShimClient& shim, LogKeeper& logs,
-                   RankBoard& board);
+  Status StartRank(Rank rank, const GenerationStart& start, ShimClient& shim,
+                   const WorkerSinks& sinks);
   std::vector<std::string> OwnEnvironment(Rank rank, const GenerationStart& start) const;
 
   const RunOptions* options_;

@@ -39,7 +39,8 @@ void IndexEvent(const EventRecord& event, Index& index) {
     ++facts.workers;
   } else if (event.event == "pause" && !facts.paused_ns) {
     facts.paused_ns = event.t_ns;
-  } else if (event.event == "workers_stopped" && !facts.stopped_ns) {
+  } else if ((event.event == "workers_stopped" || event.event == "ranks_quiesced") &&
+             !facts.stopped_ns) {
     facts.stopped_ns = event.t_ns;
   } else if (event.event == "fault" && !facts.died_ns) {
     facts.died_ns = event.died_ns.value_or(event.t_ns);

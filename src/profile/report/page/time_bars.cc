@@ -79,7 +79,8 @@ std::string FaultBars(const RunReport& report) {
 constexpr std::string_view kExplained =
     "<p class=\"fine\"><b>Detect</b>: from the death to the decision to restart. <b>Stop</b>: "
     "until the other "
-    "workers are gone. <b>Start</b>: until every rank begins a step again. <b>Replay</b>: until "
+    "workers are gone, or wait at a step boundary. <b>Start</b>: until every rank begins a step "
+    "again. <b>Replay</b>: until "
     "all that was done is done again. The first three are the recovery. A program that reports no "
     "steps counts as started when it is executed, and what of its work was saved is not known.</p>";
 

@@ -1,0 +1,227 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "agent/coordinator/fake_job.h"
+#include "base/rng.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::HasSubstr;
+using Kinds = std::vector<Action::Kind>;
+
+const Ending kKilled{.signal = SIGKILL};
+
+Kinds KindsOf(const std::vector<Action>& orders) {
+  Kinds kinds;
+  for (const Action& order : orders) kinds.push_back(order.kind);
+  return kinds;
+}
+
+/// A job whose ranks can all unwind, at step 10.
+class InPlace : public testing::Test {
+ protected:
+  void SetUp() override {
+    job_.Begin();
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      Say(Event::Kind::kCarries, i);
+      job_.state.ranks[i].step = 10;
+    }
+  }
+  std::vector<Action> Say(Event::Kind kind, std::uint32_t rank) {
+    return job_.Feed(
+        {.kind = kind, .rank = Rank(rank), .generation = job_.state.ranks[rank].spawned});
+  }
+  /// The time in which other faults of the same cause are awaited is over.
+  std::vector<Action> Gathered() {
+    job_.now += milliseconds(20);
+    return job_.Feed({.kind = Event::Kind::kTick});
+  }
+  void Recover() {
+    job_.Exit(1, kKilled);
+    Say(Event::Kind::kQuiesced, 0);
+    Gathered();
+    Say(Event::Kind::kQuiesced, 2);
+    Say(Event::Kind::kStarted, 1);
+  }
+  Job job_{3};
+};
+
+TEST_F(InPlace, SurvivorsUnwindAtOnceAndGoOnInTheNextGeneration) {
+  EXPECT_EQ(KindsOf(job_.Exit(1, kKilled)), Kinds{Action::Kind::kAbort});
+  EXPECT_TRUE(Say(Event::Kind::kQuiesced, 0).empty());
+  EXPECT_TRUE(Gathered().empty());
+  EXPECT_EQ(job_.state.phase, Phase::kQuiescing);
+  EXPECT_THAT(job_.reason, HasSubstr("process restart 1 of 3, in place"));
+  const auto orders = Say(Event::Kind::kQuiesced, 2);
+  ASSERT_EQ(KindsOf(orders), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(orders[0].generation, Generation(2));
+  EXPECT_EQ(orders[0].restart, RestartKind::kInPlace);
+  EXPECT_EQ(job_.state.ranks[0].state, RankState::kRunning);
+  EXPECT_EQ(job_.state.ranks[0].spawned, Generation(1));
+  EXPECT_EQ(job_.state.ranks[1].state, RankState::kStarting);
+  EXPECT_EQ(job_.state.ranks[1].spawned, Generation(2));
+  Say(Event::Kind::kStarted, 1);
+  EXPECT_EQ(job_.state.phase, Phase::kRunning);
+  EXPECT_EQ(job_.state.process_restarts.size(), 1U) << "it counts against the budget";
+}
+
+TEST_F(InPlace, WhenAllWaitAlreadyTheNextTickGoesOn) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Say(Event::Kind::kQuiesced, 2);
+  EXPECT_TRUE(Gathered().empty());
+  EXPECT_EQ(job_.state.deadline, job_.now);
+  EXPECT_EQ(KindsOf(job_.Feed({.kind = Event::Kind::kTick})), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(job_.state.phase, Phase::kStarting) << "nobody is late yet";
+  EXPECT_EQ(job_.state.ranks[1].state, RankState::kStarting);
+}
+
+TEST_F(InPlace, WhoDiesWhileTheOthersUnwindIsReplacedToo) {
+  job_.Exit(1, kKilled);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 0);
+  const auto orders = job_.Exit(2, kKilled);
+  ASSERT_EQ(KindsOf(orders), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(job_.state.ranks[2].state, RankState::kStarting);
+  EXPECT_EQ(job_.state.ranks[0].state, RankState::kRunning);
+}
+
+TEST_F(InPlace, ASurvivorThatDoesNotUnwindMakesItARestartOfAll) {
+  job_.state.slowest_step = seconds(3);
+  job_.Exit(1, kKilled);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 0);
+  job_.now += seconds(9) - milliseconds(1);
+  EXPECT_TRUE(job_.Feed({.kind = Event::Kind::kTick}).empty()) << "three of its steps";
+  job_.now += milliseconds(1);
+  EXPECT_EQ(KindsOf(job_.Feed({.kind = Event::Kind::kTick})), Kinds{Action::Kind::kStop});
+  const auto orders = job_.Feed({.kind = Event::Kind::kStopped});
+  ASSERT_EQ(KindsOf(orders), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(orders[0].restart, RestartKind::kProcesses);
+  EXPECT_EQ(job_.state.process_restarts.size(), 1U);
+}
+
+TEST_F(InPlace, ASurvivorThatFinishesMakesItARestartOfAll) {
+  job_.Exit(1, kKilled);
+  Gathered();
+  EXPECT_EQ(KindsOf(job_.Exit(2, {})), Kinds{Action::Kind::kStop});
+}
+
+TEST_F(InPlace, NobodyIsAbortedWhenSomeoneCannotUnwind) {
+  job_.state.ranks[2].carries = false;
+  EXPECT_TRUE(job_.Exit(1, kKilled).empty());
+  EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
+}
+
+TEST_F(InPlace, NobodyIsAbortedWhenRestartsAreOff) {
+  job_.policy.process_restarts = job_.policy.full_restarts = 0;
+  EXPECT_TRUE(job_.Exit(1, kKilled).empty());
+  Gathered();
+  EXPECT_EQ(job_.state.phase, Phase::kEnding);
+}
+
+TEST_F(InPlace, NobodyIsAbortedWhenTheUserWantsAllToStartAgain) {
+  job_.policy.in_place = false;
+  EXPECT_TRUE(job_.Exit(1, kKilled).empty());
+  EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
+}
+
+TEST_F(InPlace, AGenerationThatComesToNoStepIsNotTriedAgainInPlace) {
+  Recover();
+  Say(Event::Kind::kCarries, 1);
+  EXPECT_TRUE(job_.Exit(1, kKilled).empty()) << "the survivors' memory may be the cause";
+  EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
+}
+
+TEST_F(InPlace, WhatSurvivorsCarryOverIsProgress) {
+  job_.policy.process_restarts = 100;
+  for (std::uint64_t fault = 1; fault <= 10; ++fault) {
+    Recover();
+    ASSERT_EQ(job_.state.phase, Phase::kRunning) << fault;
+    Say(Event::Kind::kCarries, 1);
+    for (RankStatus& rank : job_.state.ranks) {
+      rank.step = 10 + fault;
+      rank.steps = true;
+    }
+  }
+}
+
+TEST_F(InPlace, AnEndOfALongDeadProcessIsNotThatOfItsSuccessor) {
+  Recover();
+  job_.Feed({.kind = Event::Kind::kExited,
+             .rank = Rank(1),
+             .generation = Generation(1),
+             .ending = kKilled});
+  EXPECT_EQ(job_.state.phase, Phase::kRunning);
+  EXPECT_EQ(KindsOf(job_.Exit(0, kKilled)), Kinds{}) << "rank 1 has not said that it can unwind";
+  EXPECT_EQ(job_.state.fault->spawned, Generation(1));
+  EXPECT_EQ(job_.state.fault->generation, Generation(2));
+}
+
+Event RandomEvent(Rng& rng, const JobState& state) {
+  Event event;
+  event.kind = static_cast<Event::Kind>(rng.Below(11));
+  // Rare, so that histories get long.
+  const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kShimLost ||
+                    event.kind == Event::Kind::kGiveUp;
+  if (ends && rng.Below(100) != 0) event.kind = Event::Kind::kTick;
+  if (state.phase == Phase::kStarting && rng.Below(8) != 0) event.kind = Event::Kind::kStarted;
+  event.rank = Rank(static_cast<std::uint32_t>(rng.Below(4)));
+  event.generation = event.rank.value() < state.ranks.size()
+                         ? state.ranks[event.rank.value()].spawned
+                         : state.generation;
+  if (rng.Below(8) == 0) event.generation = Generation(event.generation.value() - 1);
+  event.signal = SIGTERM;
+  if (rng.Below(32) != 0) event.ending.signal = SIGKILL;
+  return event;
+}
+
+TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
+  const std::uint64_t seed = 20261129;
+  std::uint64_t events = 0;
+  std::uint64_t in_place = 0;
+  for (std::uint64_t history = 0; events < 100'000; ++history) {
+    Rng rng(Mix(seed, history));
+    Job job(3);
+    job.policy.process_restarts = static_cast<std::uint32_t>(rng.Below(20));
+    std::uint64_t ends = 0;
+    bool stop_pending = false;
+    for (int i = 0; i < 300; ++i, ++events) {
+      const Event event = RandomEvent(rng, job.state);
+      if (event.kind == Event::Kind::kStopped) stop_pending = false;
+      for (RankStatus& rank : job.state.ranks) {
+        rank.step += rng.Below(4) == 0 ? 1 : 0;
+        rank.carries = rank.carries || (rank.state == RankState::kRunning && rng.Below(2) == 0);
+      }
+      job.now += milliseconds(rng.Below(30));
+      const JobState before = job.state;
+      for (const Action& order : job.Feed(event)) {
+        ends += order.kind == Action::Kind::kEnd ? 1 : 0;
+        stop_pending = stop_pending || order.kind == Action::Kind::kStop;
+        if (order.kind == Action::Kind::kStartRanks) {
+          ASSERT_EQ(order.generation.value(), before.generation.value() + 1);
+          ASSERT_TRUE(before.phase == Phase::kIdle || before.phase == Phase::kStopping ||
+                      before.phase == Phase::kQuiescing);
+          in_place += order.restart == RestartKind::kInPlace ? 1 : 0;
+        }
+      }
+      ASSERT_LE(ends, 1U);
+      ASSERT_EQ(ends == 1, job.state.phase == Phase::kEnded);
+      ASSERT_EQ(job.state.verdict.has_value(),
+                job.state.phase == Phase::kEnding || job.state.phase == Phase::kEnded);
+    }
+    // Whatever happened: one stop, once answered, ends it.
+    job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
+    job.Feed({.kind = Event::Kind::kStopped});
+    ASSERT_EQ(job.state.phase, Phase::kEnded);
+  }
+  EXPECT_GT(in_place, 10U);
+}
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,42 @@
+#include "agent/launch/rank_links.h"
+
+#include <sys/epoll.h>
+
+namespace muster::agent {
+
+Result<Fd> RankLinks::Open(Rank rank) {
+  Close(rank);
+  auto [host, worker] = MUSTER_TRY(os::RecoveryHost::Create());
+  const os::WatchId watch =
+      MUSTER_TRY(loop_->Watch(host.fd(), EPOLLIN, [this, rank](std::uint32_t) { Read(rank); }));
+  links_[rank.value()].emplace(Link{std::move(host), watch});
+  return std::move(worker);
+}
+
+void RankLinks::Commit(Rank rank, Generation generation, int arena) {
+  std::optional<Link>& link = links_[rank.value()];
+  if (link && !link->host.Commit(generation, arena)) Close(rank);
+}
+
+void RankLinks::CloseAll() {
+  for (std::uint32_t i = 0; i < links_.size(); ++i) Close(Rank(i));
+}
+
+void RankLinks::Close(Rank rank) {
+  std::optional<Link>& link = links_[rank.value()];
+  if (!link) return;
+  loop_->Remove(link->watch);
+  link.reset();
+}
+
+void RankLinks::Read(Rank rank) {
+  while (links_[rank.value()]) {
+    const auto message = links_[rank.value()]->host.Receive();
+    if (!message && message.error().code() == Code::kInvalid) continue;
+    if (!message) return Close(rank);
+    if (!*message) return;
+    on_message_(rank, **message);
+  }
+}
+
+}  // namespace muster::agent

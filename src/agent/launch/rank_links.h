@@ -1,0 +1,48 @@
+#pragma once
+// The host's ends of the recovery links (os/recovery_link.h) of all ranks: which workers can
+// outlive another one's death, where they stand, and what they go on with. Owner: the run loop.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "os/event_loop.h"
+#include "os/recovery_link.h"
+
+namespace muster::agent {
+
+class RankLinks {
+ public:
+  /// What a worker said of itself; on the loop's thread.
+  using OnMessage = std::function<void(Rank, const os::RecoveryHost::Message&)>;
+
+  /// The loop outlives it.
+  RankLinks(os::EventLoop& loop, std::uint32_t ranks, OnMessage on_message)
+      : loop_(&loop), links_(ranks), on_message_(std::move(on_message)) {}
+  RankLinks(const RankLinks&) = delete;
+  RankLinks& operator=(const RankLinks&) = delete;
+  ~RankLinks() { CloseAll(); }
+
+  /// A link for a new worker of `rank`, in the place of the last one; the value is the worker's
+  /// end.
+  Result<Fd> Open(Rank rank);
+  /// Tells a worker that waits with what to go on. One that is dying hears nothing: its death is
+  /// seen elsewhere.
+  void Commit(Rank rank, Generation generation, int arena);
+  /// Whoever waits is not wanted any more.
+  void CloseAll();
+
+ private:
+  struct Link {
+    os::RecoveryHost host;
+    os::WatchId watch;
+  };
+  void Close(Rank rank);
+  void Read(Rank rank);
+
+  os::EventLoop* loop_;
+  std::vector<std::optional<Link>> links_;
+  OnMessage on_message_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,148 @@
+"""A rank of the trainer dies and the others keep their process and what is in its memory: no step is done again, and the
+final weights are those of a run that nobody disturbed."""
+
+import json
+import os
+import random
+import signal
+import struct
+import time
+
+import pytest
+
+SIDE, IMAGES = 14, 64
+TRAINER = ["--patch", 7, "--width", 16, "--blocks", 1, "--batch", 16, "--decode-threads", 0, "--log-every", 500]
+
+
+@pytest.fixture
+def data(muster, tmp_path):
+    """Random pictures of two classes, with a test split."""
+    rng = random.Random(1)
+    source = tmp_path / "idx"
+    source.mkdir()
+    for split in ("train", "t10k"):
+        pixels = rng.randbytes(IMAGES * SIDE * SIDE)
+        (source / f"{split}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, IMAGES, SIDE, SIDE) + pixels)
+        (source / f"{split}-labels-idx1-ubyte").write_bytes(
+            struct.pack(">2I", 0x801, IMAGES) + bytes(i % 2 for i in range(IMAGES))
+        )
+    done = muster("data", "pack", source, tmp_path / "data")
+    assert done.code == 0, done.err
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def train(start, programs, data):
+    """train(ranks, steps, flags…) → a run of the real trainer that saves now and then."""
+
+    def begin(ranks: int, steps: int, *words, every=50, flags=("--max-restarts", 30), folder=None):
+        command = [
+            "muster-train",
+            "vit",
+            "--data",
+            data,
+            *TRAINER,
+            "--steps",
+            steps,
+            "--checkpoint-every",
+            every,
+            *words,
+        ]
+        return start(*command, ranks=ranks, flags=flags, folder=folder, binaries=programs)
+
+    return begin
+
+
+@pytest.fixture
+def equals_undisturbed(train, muster, tmp_path):
+    """Whether a run ended with the bits of one that nobody disturbed."""
+
+    def check(run, ranks: int, steps: int, *words, **more):
+        whole = train(ranks, steps, *words, folder=tmp_path / "whole", **more)
+        assert whole.end(120) == 0, whole.err
+        done = muster("ckpt", "digest", run.folder, whole.folder)
+        assert done.code == 0 and done.out.endswith("bitwise equal\n"), done.out
+
+    return check
+
+
+def living(run) -> dict[int, int]:
+    """rank → pid of its newest process."""
+    return {event["rank"]: event["pid"] for event in run.events("worker_started")}
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_the_survivor_keeps_its_process_and_no_step_is_done_again(train, equals_undisturbed, victim):
+    run = train(2, 600)
+    run.wait_step(120)
+    run.kill(victim)
+    assert run.end(120) == 0, run.err
+    assert [(e["rank"], e["gen"]) for e in run.events("worker_started")] == [(0, 1), (1, 1), (victim, 2)]
+    assert [e["kept"] for e in run.events("ranks_quiesced")] == [1]
+    result = run.result()
+    assert result["restarts"] == 1 and result["lost"]["replay_s"] == 0
+    for rank in (0, 1):
+        steps = [record["step"] for record in run.steps(rank)]
+        assert len(steps) == len(set(steps)), "a step was done again"
+    assert "; 1 rank kept; recovered in" in run.err
+    fault = run.fault()
+    assert "in place" in json.dumps(fault)
+    run.assert_nothing_left()
+    equals_undisturbed(run, 2, 600)
+
+
+def test_two_of_four_that_die_at_once_are_both_replaced(train, equals_undisturbed):
+    run = train(4, 400)
+    run.wait_step(120)
+    for rank in (1, 3):
+        run.kill(rank)
+    assert run.end(120) == 0, run.err
+    started = [(e["rank"], e["gen"]) for e in run.events("worker_started")]
+    assert started[4:] in ([(1, 2), (3, 2)], [(3, 2), (1, 2)])
+    equals_undisturbed(run, 4, 400)
+
+
+def test_a_replacement_that_dies_at_its_start_means_that_all_start_again(train, equals_undisturbed):
+    run = train(2, 600)
+    run.wait_step(120)
+    run.kill(1)
+    run.kill(1, generation=2)
+    assert run.end(120) == 0, run.err
+    assert run.result()["restarts"] == 2
+    equals_undisturbed(run, 2, 600)
+
+
+def test_a_survivor_that_is_stopped_is_not_waited_for(train, equals_undisturbed):
+    run = train(2, 600)
+    run.wait_step(120)
+    os.kill(run.pid(0), signal.SIGSTOP)
+    run.kill(1)
+    assert run.end(120) == 0, run.err
+    assert [(e["rank"], e["gen"]) for e in run.events("worker_started")][2:] == [(0, 2), (1, 2)]
+    assert not run.events("ranks_quiesced")
+    equals_undisturbed(run, 2, 600)
+
+
+@pytest.mark.parametrize("mode", ["canonical", "fast"])
+def test_many_deaths_at_any_moment_change_no_bit(train, equals_undisturbed, mode):
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    rng = random.Random(seed)
+    # A save at every third step and an evaluation at every fifth: most deaths fall into one.
+    words = ("--mode", mode, "--eval-every", 5)
+    run = train(4, 400, *words, every=3)
+    run.wait_step(10)
+    kills = 0
+    while kills < 12 and run.process.poll() is None:
+        time.sleep(rng.uniform(0.05, 0.4))
+        rank = rng.randrange(4)
+        # A pid may have gone by itself; it is ours as long as the run lives, because the shim reaps late.
+        pid = living(run).get(rank)
+        if pid in run.processes():
+            os.kill(pid, signal.SIGKILL)
+            kills += 1
+    assert run.end(300) == 0, run.err
+    assert run.result()["restarts"] >= 3
+    assert run.events("ranks_quiesced"), "none was recovered from in place"
+    run.assert_nothing_left()
+    equals_undisturbed(run, 4, 400, *words, every=3)

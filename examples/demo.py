@@ -1,5 +1,8 @@
 """Muster in three minutes: pack real images, train two ranks, kill one, and compare with a run that nobody disturbed.
 
+The rank is killed twice, in two runs: once the other rank keeps what it has in memory and no step is done again, once
+both start again from the newest checkpoint, as they would had both died, and the steps behind it are replayed.
+
 Each step is printed as the command that a user would type, then run. Whatever the demo claims it reads from the run
 folders and checkpoints, never from what the programs say about themselves on the screen, and it exits with 1 if one
 claim is not true.
@@ -30,7 +33,7 @@ JOB = pathlib.Path("examples/vit-fashion.yaml")
 IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 OUT = pathlib.Path("demo")
 MARK = OUT / ".made-by-demo"
-DATA, DISTURBED, UNDISTURBED = OUT / "fashion", OUT / "disturbed", OUT / "undisturbed"
+DATA, DISTURBED, RESTARTED, UNDISTURBED = (OUT / name for name in ("fashion", "disturbed", "restarted", "undisturbed"))
 ACCURACY_FLOOR = 0.82
 
 
@@ -204,16 +207,16 @@ def read_plan() -> tuple[int, int]:
     return int(words[words.index("--steps") + 1]), int(spec["checkpoint"]["every"])
 
 
-def train(folder: pathlib.Path) -> Run:
-    run(["muster", "run", str(JOB), "--run-dir", str(folder)])
+def train(folder: pathlib.Path, *flags: str) -> Run:
+    run(["muster", "run", str(JOB), "--run-dir", str(folder), *flags])
     return Run.read(folder)
 
 
-def train_with_a_fault(fault: Fault) -> Run:
-    killer = Killer(DISTURBED, fault)
+def train_with_a_fault(folder: pathlib.Path, fault: Fault, *flags: str) -> Run:
+    killer = Killer(folder, fault)
     killer.start()
     try:
-        finished = train(DISTURBED)
+        finished = train(folder, *flags)
     finally:
         killer.give_up.set()
         killer.join(timeout=5)
@@ -228,6 +231,15 @@ def check_fault(finished: Run, fault: Fault, struck_pid: int | None) -> None:
     claim(killed, f"the run folder blames rank {fault.rank} (pid {struck_pid}), killed by SIGKILL")
     once = len(finished.named("fault")) == 1 and len(finished.generations()) == 2
     claim(once and finished.result["restarts"] == 1, "exactly one fault and one restart")
+
+
+def check_kept(finished: Run, fault: Fault) -> None:
+    started = [(e["rank"], e["gen"]) for e in finished.named("worker_started")]
+    claim(started[RANKS:] == [(fault.rank, 2)], f"only rank {fault.rank} was started again; the other kept its process")
+    claim(not any(map(finished.replayed, range(RANKS))), "no step was done twice")
+
+
+def check_replayed(finished: Run) -> None:
     replayed = [finished.replayed(rank) for rank in range(RANKS)]
     claim(all(replayed), f"steps {replayed[0][0]} to {replayed[0][-1]} were replayed from the checkpoint before them")
 
@@ -239,30 +251,39 @@ def check_finished(finished: Run, steps: int) -> None:
     claim(whole, f"every rank finished each of the {steps} steps")
 
 
-def compare(disturbed: Run, calm: Run) -> None:
-    claim(disturbed.losses() == calm.losses(), f"the loss is the same number at each of {len(calm.losses())} steps")
-    command = ["muster", "ckpt", "digest", str(disturbed.folder), str(calm.folder)]
+def compare(disturbed: list[Run], calm: Run) -> None:
+    same = all(run.losses() == calm.losses() for run in disturbed)
+    claim(same, f"the loss is the same number at each of {len(calm.losses())} steps, in all runs")
+    command = ["muster", "ckpt", "digest", *(str(run.folder) for run in (*disturbed, calm))]
     digests = run(command, capture=True)
     claim("bitwise equal" in digests and "not bitwise equal" not in digests, "the final weights are bitwise equal")
 
 
-def summarise(disturbed: Run, calm: Run, report: pathlib.Path) -> None:
+def costs(name: str, hurt: Run) -> str:
+    lost = hurt.result["lost"]
+    stages = {stage: lost[stage + "_s"] for stage in ("detect", "stop", "start")}
+    split = ", ".join(f"{stage} {seconds:.3f}" for stage, seconds in stages.items())
+    return (
+        f"   {name:<12} {lost['total_s']:6.3f} s lost: recovery {sum(stages.values()):.3f} ({split}), "
+        f"replay {lost['replay_s']:.3f}; goodput {hurt.result['goodput']:.1%}"
+    )
+
+
+def summarise(disturbed: Run, restarted: Run, calm: Run, report: pathlib.Path) -> None:
     accuracy = disturbed.evals[-1]["accuracy"]
     claim(accuracy >= ACCURACY_FLOOR, f"test accuracy {accuracy:.2%} is at least {ACCURACY_FLOOR:.0%}")
     run(["muster", "report", str(disturbed.folder), "--output", str(report)])
     page = report.read_text(encoding="utf-8")
     loads = any(word in page for word in ('src="http', 'href="http', "@import", "url(http"))
     claim("<svg" in page and not loads, f"{report} is one file that loads nothing from elsewhere")
-    lost = disturbed.result["lost"]
-    stages = {name: lost[name + "_s"] for name in ("detect", "stop", "start")}
-    recovery = sum(stages.values())
     say("")
-    say(f"   disturbed   {disturbed.wall_seconds():6.1f} s, {disturbed.result['restarts']} restart")
-    say(f"   undisturbed {calm.wall_seconds():6.1f} s, {calm.result['restarts']} restarts")
-    say(f"   lost        {lost['total_s']:6.2f} s: recovery {recovery:.3f}, replay {lost['replay_s']:.3f}")
-    say(f"   recovery    {recovery:6.3f} s: " + ", ".join(f"{name} {s:.3f}" for name, s in stages.items()))
-    say(f"   goodput     {disturbed.result['goodput']:6.1%} of rank 0's time went into steps run for the first time")
-    say(f"   accuracy    {accuracy:6.2%} on 10,000 test images")
+    for run_ in (disturbed, restarted, calm):
+        restarts = run_.result["restarts"]
+        say(f"   {run_.folder.name:<12} {run_.wall_seconds():6.1f} s, {restarts} restart{'' if restarts == 1 else 's'}")
+    say(costs("disturbed", disturbed))
+    say(costs("restarted", restarted))
+    say("   (goodput: the share of rank 0's time that went into steps run for the first time)")
+    say(f"   accuracy     {accuracy:6.2%} on 10,000 test images")
 
 
 def demonstrate(seed: int) -> None:
@@ -270,17 +291,22 @@ def demonstrate(seed: int) -> None:
     pack_images()
     steps, every = read_plan()
     fault = draw_fault(seed, steps, every)
-    heading(2, f"Train {RANKS} ranks for {steps} steps and lose one on the way (about 1 min)")
+    heading(2, f"Train {RANKS} ranks for {steps} steps and lose one on the way (about 40 s)")
     say(f"   seed {seed}: rank {fault.rank} gets a SIGKILL once it has finished step {fault.step}")
-    disturbed = train_with_a_fault(fault)
+    disturbed = train_with_a_fault(DISTURBED, fault)
+    check_kept(disturbed, fault)
     check_finished(disturbed, steps)
-    heading(3, "The same job, left alone (about 1 min)")
+    heading(3, "The same death, but everybody starts again from the newest checkpoint (about 40 s)")
+    restarted = train_with_a_fault(RESTARTED, fault, "--restart-all")
+    check_replayed(restarted)
+    check_finished(restarted, steps)
+    heading(4, "The same job, left alone (about 40 s)")
     calm = train(UNDISTURBED)
     check_finished(calm, steps)
     claim(calm.result["restarts"] == 0 and not any(map(calm.replayed, range(RANKS))), "no restart, no step replayed")
-    compare(disturbed, calm)
-    heading(4, "What came of it")
-    summarise(disturbed, calm, OUT / "report.html")
+    compare([disturbed, restarted], calm)
+    heading(5, "What came of it")
+    summarise(disturbed, restarted, calm, OUT / "report.html")
 
 
 def main() -> int:

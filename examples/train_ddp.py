@@ -1,6 +1,6 @@
 """An ordinary PyTorch script: nothing in it knows of Muster. It learns to add numbers modulo 16 with DDP.
 
-    muster run -n 2 -- python examples/train_ddp.py --checkpoint sums.pt
+    muster run --nproc-per-node 2 examples/train_ddp.py --checkpoint sums.pt
 
 What makes it survive a restart is what any such script should do: save now and then, atomically, and load at the start.
 """

@@ -25,7 +25,8 @@ constexpr std::string_view kOverview =
 
   muster data pack INPUT OUT    turn images into a verified dataset
   muster run job.yaml           train; if a rank dies, the run goes on
-  muster run -n 2 -- CMD        the same for any command, e.g. python train.py
+  muster run -n 2 train.py      the same for a Python script, as under torchrun
+  muster run -n 2 -- CMD        the same for any command
   muster report RUN             what happened, as one HTML page
   muster ckpt digest DIR        what a checkpoint holds, as one number
 

@@ -33,7 +33,7 @@ Result<std::string> FindPython(const std::string& wanted) {
     return std::move(found.error()).Within("PYTHON_EXEC").Hint("correct it; nothing was created");
   }
   if (const auto venv = spec::ProcessEnv()("VIRTUAL_ENV"); venv && !venv->empty()) {
-    const std::string python = *venv + "/bin/python";
+    std::string python = *venv + "/bin/python";
     if (::access(python.c_str(), X_OK) == 0) return python;
   }
   for (const char* name : {"python3", "python"}) {
@@ -45,9 +45,9 @@ Result<std::string> FindPython(const std::string& wanted) {
 }
 
 /// An executable file that no Python can run: a binary, or a script whose #! line names something
-/// else.
+/// else. That of a *.py may name what starts Python (uv run).
 bool IsProgram(const std::string& path) {
-  if (::access(path.c_str(), X_OK) != 0) return false;
+  if (path.ends_with(".py") || ::access(path.c_str(), X_OK) != 0) return false;
   const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<char, 256> begin{};
   const ssize_t size = file.valid() ? ::read(file.get(), begin.data(), begin.size()) : 0;
@@ -82,7 +82,7 @@ std::string NameOfCommand(const std::vector<std::string>& command) {
 }
 
 Result<std::string> FindCommand(const std::string& name, const std::string& folder) {
-  const std::string beside = folder + "/" + name;
+  std::string beside = folder + "/" + name;
   if (name == kTrainer && ::access(beside.c_str(), X_OK) == 0) return beside;
   const auto path = spec::ProcessEnv()("PATH");
   Result<std::string> found = os::FindProgram(name, path.value_or("/usr/local/bin:/usr/bin:/bin"));

@@ -75,6 +75,9 @@ def workers(tmp_path, programs, torch_python):
     (tmp_path / "pkg").mkdir()
     (tmp_path / "pkg" / "__init__.py").write_text("")
     (tmp_path / "pkg" / "dump.py").write_text(DUMP)
+    # Ranks of such a script are forked from an interpreter that has imported torch.
+    (tmp_path / "pkg" / "model.py").write_text("import torch\n" + DUMP)
+    (tmp_path / "model.py").write_text("import torch\n" + DUMP)
     (tmp_path / "dump.sh").write_text(f'#!/bin/sh\nexec {torch_python} dump.py "$@"\n')
     (tmp_path / "dump.sh").chmod(0o755)
     launchers = {
@@ -126,6 +129,8 @@ def assert_alike(ours: dict, theirs: dict, words: list[str]):
         ("--nproc-per-node 2 --rdzv-backend=c10d --rdzv-endpoint localhost:0 --rdzv-id job7 dump.py", {}),
         ("--nproc-per-node 2 --no-python ./dump.sh one 'two'", {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"}),
         ("--nproc-per-node 2 -r 0:1,1:3 --log-dir logs --local-ranks-filter=0 -- dump.py -- x", {}),
+        ("--standalone --nproc-per-node 2 --role r --virtual-local-rank model.py --lr 1", {}),
+        ("--nproc-per-node 2 -m pkg.model --lr 1", {"OMP_NUM_THREADS": "3"}),
         ("--nproc-per-node=2 --run-path {folder}/dump.py x", {}),
         ("dump.py", {"PET_NPROC_PER_NODE": "2", "PET_ROLE": "r", "PET_STANDALONE": "1"}),
         ("--nproc-per-node=2 pkg.dump", {"PET_NPROC_PER_NODE": "3", "PET_MODULE": "1", "OMP_NUM_THREADS": "7"}),
@@ -163,6 +168,9 @@ def test_the_active_environments_python_is_taken(muster, script, tmp_path, pytho
 def test_what_python_cannot_run_is_run_as_it_stands(muster, tmp_path):
     (tmp_path / "go.sh").write_text('#!/bin/sh\necho sh "$1" $RANK\n')
     (tmp_path / "go.sh").chmod(0o755)
+    (tmp_path / "go.py").write_text("#!/usr/bin/env -S uv run\nprint('python')\n")
+    (tmp_path / "go.py").chmod(0o755)
+    assert muster("run", "./go.py").out == "[0 1] python\n"
     for words in (["go.sh", "-x"], ["./go.sh", "-x"], ["--no-python", "./go.sh", "-x"], ["--", "./go.sh", "-x"]):
         assert "[0 1] sh -x 0\n" in muster("run", *words).out, words
     assert "[0 1] -x --json\n" in muster("run", "printf", "%s %s\\n", "-x", "--json").out

@@ -16,6 +16,12 @@
 
 namespace muster::agent {
 
+/// What to do about a rank that hangs (coordinator/hang_watch.h).
+enum class OnHang {
+  kRestart,  ///< it is killed, and the run recovers as from any death
+  kReport,   ///< said only
+};
+
 struct RunOptions {
   std::string name;
   std::uint32_t ranks = 1;
@@ -35,6 +41,7 @@ struct RunOptions {
   std::vector<std::string> data;  ///< MUSTER_DATA_0, …
   std::optional<nanoseconds> time_limit;
   Policy policy;
+  OnHang on_hang = OnHang::kRestart;
   std::string role = "default";  ///< ROLE_NAME
   std::string run_id;            ///< TORCHELASTIC_RUN_ID; empty: the run's own
   /// CUDA_VISIBLE_DEVICES by rank, and LOCAL_RANK is 0: torchrun's --virtual-local-rank. Empty:

@@ -84,6 +84,8 @@ void AddRun(CLI::App& parent, Invocation& invocation) {
   app->add_flag("--restart-all", flags->restart_all,
                 "When a rank dies, start all again from the newest checkpoint; default: keep those "
                 "that can go on");
+  app->add_flag("--report-hangs", flags->report_hangs,
+                "Say that a rank hangs and leave it alone; default: kill it and recover");
   app->add_option("--grace", flags->grace_s,
                   "Seconds between TERM and KILL when workers are stopped; default 30");
   app->add_flag("--quiet", flags->quiet,

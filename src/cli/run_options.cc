@@ -269,6 +269,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.quiet = flags.quiet;
   MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);
+  if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   return options;
 }
 

@@ -26,6 +26,7 @@ struct RunFlags {
   std::string preload = "auto";  ///< auto, none or modules with commas
   std::string checkpoint_dir;    ///< instead of the job's; relative to the working folder
   bool restart_all = false;
+  bool report_hangs = false;
   bool quiet = false;
 };
 

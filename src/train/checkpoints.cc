@@ -20,11 +20,17 @@ constexpr std::chrono::seconds kLockPatience{10};
 
 class GroupAgreement final : public checkpoint::Agreement {
  public:
-  explicit GroupAgreement(coll::Group& group) : group_(&group) {}
-  Result<bool> AllOk(bool ok) override { return group_->AllOk(ok, "checkpoint"); }
+  explicit GroupAgreement(Worker& worker) : worker_(&worker) {}
+  /// Who waits here waits for the slowest rank, not for its own disk.
+  Result<bool> AllOk(bool ok) override {
+    worker_->heartbeat.Enter(os::Phase::kComm, worker_->clock.Now());
+    auto all = worker_->group.AllOk(ok, "checkpoint");
+    worker_->heartbeat.Enter(os::Phase::kCheckpoint, worker_->clock.Now());
+    return all;
+  }
 
  private:
-  coll::Group* group_;
+  Worker* worker_;
 };
 
 // The state of one group in one unit, and where the unit begins in the flat space.
@@ -284,7 +290,7 @@ Result<std::optional<Position>> Checkpoints::Resume(FlatModel& model, AdamW& opt
 }
 
 Status Checkpoints::Save(const Position& position, const FlatModel& model, const AdamW& optimizer) {
-  GroupAgreement agreement(worker_->group);
+  GroupAgreement agreement(*worker_);
   checkpoint::SaveRequest request;
   request.folder = options_.folder;
   request.run = run_;

@@ -53,6 +53,7 @@ Result<Score> Evaluate(Task& task, Worker& worker, std::shared_ptr<const data::D
                                                        .threads = options.decode_threads})));
   Totals totals(by_rank ? world : options.virtual_shards);
   for (;;) {
+    worker.heartbeat.Enter(os::Phase::kEval, worker.clock.Now());
     const auto batch = MUSTER_TRY(Within("evaluation", loader->Next()));
     if (!batch) break;
     for (const data::MicroShard& shard : batch->shards()) {
@@ -64,7 +65,9 @@ Result<Score> Evaluate(Task& task, Worker& worker, std::shared_ptr<const data::D
       }));
     }
   }
+  worker.heartbeat.Enter(os::Phase::kComm, worker.clock.Now());  // waits for the slowest rank
   MUSTER_TRY(totals.Reduce(worker.group));
+  worker.heartbeat.Enter(os::Phase::kEval, worker.clock.Now());
   return totals.Sum();
 }
 

@@ -275,7 +275,7 @@ def test_a_worker_has_its_own_descriptors_and_no_others(start, python):
     code = "import os; print(sorted(int(n) for n in os.listdir('/proc/self/fd'))[:-1], os.getsid(0) == os.getpid())"
     run = start(python, "-c", code)
     assert run.end() == 0
-    assert run.log(0) == b"[0, 1, 2, 3, 4] True\n"
+    assert run.log(0) == b"[0, 1, 2, 3, 4, 5] True\n"
 
 
 def test_two_runs_in_one_folder_the_second_is_refused(start, wait_until):

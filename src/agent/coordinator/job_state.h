@@ -42,6 +42,7 @@ struct Ending {
   bool never_found =
       false;  ///< the command itself is at fault: it will not run the next time either
   Instant time;
+  std::string hang{};    ///< what it hung in; it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };

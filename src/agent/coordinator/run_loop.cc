@@ -50,6 +50,9 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       console_(std::make_shared<Console>(ConsoleFor(options), clock_)),
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
+      hang_watch_(options.ranks),
+      pids_(options.ranks),
+      hangs_(options.ranks),
       signals_(std::move(signals)),
       begin_(folder_.created()) {
   state_.ranks.resize(options.ranks);
@@ -339,6 +342,8 @@ void RunLoop::HandleStarted(const shim::Started& started) {
                     .advice = StartAdvice(options_.program, started.error)};
   } else {
     state_.zygote_served = state_.zygote_served || started.forked != 0;
+    pids_[started.rank] = started.pid;
+    hangs_[started.rank].clear();
     worker_started_ =
         events_.Add("worker_started", {{"gen", started.generation},
                                        {"rank", started.rank},
@@ -377,6 +382,7 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .never_found = IsCommandAtFault(exited.exec_error),
                   .time = Instant(nanoseconds(exited.time_ns)),
                   .advice = StartAdvice(options_.program, exited.exec_error)};
+  if (current) event.ending.hang = std::exchange(hangs_[rank.value()], "");
   if (current && IsOwnCrash(event.ending)) {
     event.text = ExceptionLine(LastWordsOf(rank, generation));
   }

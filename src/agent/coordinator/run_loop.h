@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/coordinator/hang_watch.h"
 #include "agent/coordinator/job_state.h"
 #include "agent/coordinator/plan.h"
 #include "agent/launch/launcher.h"
@@ -73,6 +74,11 @@ class RunLoop {
   void HandleZygote(const shim::Zygote& zygote);
   std::string WhyNoZygote(const shim::Zygote& zygote) const;
 
+  // run_hang.cc: ranks that live and do nothing
+  void WatchForHangs();
+  void EndHang(const Hang& hang);
+  void GiveUpOn(Rank rank, Generation spawned);
+
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank);
   void Drain();
@@ -109,6 +115,9 @@ class RunLoop {
   std::shared_ptr<Console> console_;
   EventLog events_;
   Accounting accounting_;
+  HangWatch hang_watch_;
+  std::vector<int> pids_;           ///< by rank, of its newest process
+  std::vector<std::string> hangs_;  ///< by rank: what its process is being killed for
   JobState state_;
   std::deque<Event> pending_;
   bool feeding_ = false;

@@ -44,6 +44,7 @@ void RunLoop::ObserveRank(Rank rank) {
 void RunLoop::Drain() {
   board_->Drain([this](Rank rank, const os::StepRecord& record) {
     accounting_.Stepped(rank, record);
+    hang_watch_.Stepped(std::chrono::microseconds(record.total_us));
     // A maximum that fades, so that one evaluation long ago does not count for ever.
     const nanoseconds took = std::chrono::microseconds(record.total_us);
     state_.slowest_step = std::max(took, state_.slowest_step - state_.slowest_step / 64);
@@ -63,6 +64,7 @@ void RunLoop::DrainLater() {
   drain_ = loop_->After(soon ? kDrainSoon : kDrainUsual, [this] {
     drain_.reset();
     Drain();
+    WatchForHangs();
     DrainLater();
   });
 }

@@ -112,6 +112,13 @@ Status ShimClient::Signal(int signal, bool only_if_caught) {
   return Send(message);
 }
 
+Status ShimClient::SignalRank(std::uint32_t rank, int signal) {
+  auto message = shim::Message<shim::Signal>(shim::Type::kSignal);
+  message.rank = rank;
+  message.signal = signal;
+  return Send(message);
+}
+
 Status ShimClient::Stop(int signal, std::chrono::nanoseconds grace) {
   auto message = shim::Message<shim::Stop>(shim::Type::kStop);
   message.signal = signal;

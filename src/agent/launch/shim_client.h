@@ -56,6 +56,7 @@ class ShimClient {
   Status StartZygote(const WorkerFds& fds, std::uint32_t umask);
   Status StartWorker(const WorkerStart& start, const WorkerFds& fds);
   Status Signal(int signal, bool only_if_caught);
+  Status SignalRank(std::uint32_t rank, int signal);
   Status Stop(int signal, std::chrono::nanoseconds grace);
   Status Goodbye();
 

@@ -122,6 +122,12 @@ std::string_view TellingLine(std::string_view text) {
   return last.empty() ? fallback : last;
 }
 
+/// Which watch spoke first.
+std::string LayerOf(const Ending& ending) {
+  if (ending.start_error != 0) return "start";
+  return ending.hang.empty() ? "pidfd" : "heartbeat";
+}
+
 }  // namespace
 
 std::string FormatFault(const FaultRecord& record) {
@@ -133,7 +139,7 @@ std::string FormatFault(const FaultRecord& record) {
                      {"cause", Describe(fault.ending)},
                      {"exit", FormatEnding(fault.ending)},
                      {"exception", fault.exception},
-                     {"layer", record.fault.ending.start_error != 0 ? "start" : "pidfd"},
+                     {"layer", LayerOf(fault.ending)},
                      {"decision", record.decision},
                      {"died_ns", Nanoseconds(DiedAt(fault))},
                      {"pause_ns", Nanoseconds(record.paused)},

@@ -3,7 +3,7 @@
 // beside muster it is forked from its own zygote, as the real trainer is.
 //
 //   stepper [--steps N] [--step-ms MS] [--every K] [--fail-at STEP --fail-rank R --exit CODE]
-//           [--fail-message TEXT]
+//           [--fail-message TEXT] [--hang-dir DIR]
 //
 // In a run without an arena (of more than 64 ranks) it ends at once.
 //
@@ -15,7 +15,9 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "agent/zygote/zygote.h"
 #include "base/durable.h"
@@ -93,6 +95,30 @@ void MaybeFail(const Flags& flags, const spec::WorkerEnv& env, std::uint64_t ste
       static_cast<int>(flags.Number("--exit", 3)));
 }
 
+/// Does once what the file DIR/rank-R of --hang-dir says, which goes away by that: an injector of
+/// another process decides when.
+void MaybeHang(const Flags& flags, const spec::WorkerEnv& env) {
+  const auto folder = flags.values.find("--hang-dir");
+  if (folder == flags.values.end()) return;
+  const std::string path = fmt::format("{}/rank-{}", folder->second, env.rank.value());
+  const auto kind = PosixFiles().ReadAll(path, 1_KiB);
+  if (!kind || ::unlink(path.c_str()) != 0) return;
+  if (*kind == "loop") {
+    for (volatile std::uint64_t turn = 0;;) turn = turn + 1;
+  } else if (*kind == "deadlock") {
+    std::mutex mutex;
+    mutex.lock();
+    std::thread([&] { mutex.lock(); }).join();
+  } else if (*kind == "read") {
+    int ends[2];
+    char byte = 0;
+    if (::pipe(ends) == 0) [[maybe_unused]]
+      const auto never = ::read(ends[0], &byte, 1);
+  } else if (*kind == "pause") {
+    ::poll(nullptr, 0, 1500);  // healthy: a slow disk
+  }
+}
+
 int Main(int argc, char** argv) {
   Flags flags;
   for (int i = 1; i + 1 < argc; i += 2) flags.values[argv[i]] = argv[i + 1];
@@ -114,6 +140,8 @@ int Main(int argc, char** argv) {
     heartbeat.Enter(os::Phase::kForward, begin);
     ::poll(nullptr, 0, static_cast<int>(flags.Number("--step-ms", 1)));
     MaybeFail(flags, env, state.step + 1);
+    MaybeHang(flags, env);
+    heartbeat.Enter(os::Phase::kComm, MonotonicClock::now());
     std::int64_t part = static_cast<std::int64_t>((state.step + 1) * (env.rank.value() + 1));
     if (muster_coll_all_reduce(group, &part, 1, MUSTER_COLL_I64, MUSTER_COLL_SUM, "step") !=
         MUSTER_COLL_OK) {

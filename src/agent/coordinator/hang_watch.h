@@ -1,0 +1,72 @@
+#pragma once
+// Which rank hangs: of programs on our library, by their heartbeats and by what /proc shows. Layers
+// 1 to 3 of the design: a process that is stopped; a phase that takes too long; and among ranks
+// that wait for each other in a collective the one that did not come. Pure but for the reader of
+// /proc that it is given. Owner: the run loop.
+//
+//   phase                      limit, from the phase's begin
+//   data forward backward optimizer   max(2 s, 3 × the slowest of the last steps); 30 s before 8
+//   steps are known checkpoint, eval           60 s, 30 s without computing and without I/O comm
+//   none: whoever waits there is a victim of another rank any, stopped by a signal   that of a step
+//
+// Only time in which it looked counts: who stopped the ranks for a while may have stopped us too.
+// What a debugger has is left alone, and with it everybody who waits for it.
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "os/heartbeat.h"
+#include "os/process_sight.h"
+
+namespace muster::agent {
+
+struct RankSight {
+  bool alive = false;  ///< its process runs and publishes in this generation
+  os::Pulse pulse;
+};
+
+struct Hang {
+  Rank rank;
+  std::string what;  ///< "in forward for 1.8 s", "stopped for 1.8 s"
+};
+
+class HangWatch {
+ public:
+  using SeeRank = std::function<std::optional<os::ProcessSight>(Rank)>;
+
+  explicit HangWatch(std::uint32_t ranks) : stuck_(ranks) {}
+
+  /// A rank finished a step that took so long.
+  void Stepped(std::chrono::nanoseconds took);
+  /// Another generation, or a pause: nobody is late.
+  void Restart();
+  /// What there is to say now; called some ten times a second. The same hang is said once.
+  std::optional<Hang> Look(const std::vector<RankSight>& ranks, Instant now, const SeeRank& see);
+
+ private:
+  struct Stuck {
+    os::Phase phase{};
+    Instant phase_since{};
+    std::uint64_t step = 0;
+    std::uint64_t cpu_ticks = 0;
+    std::chrono::nanoseconds moment{};   ///< since its heartbeat moved, as far as we looked
+    std::chrono::nanoseconds idle{};     ///< since it computed or did I/O, of that
+    std::chrono::nanoseconds stopped{};  ///< by a signal
+    bool traced = false;
+    bool told = false;
+  };
+  std::chrono::nanoseconds StepLimit() const;
+  void Note(Stuck& stuck, const RankSight& sight, std::chrono::nanoseconds passed);
+  void See(Rank rank, Stuck& stuck, std::chrono::nanoseconds passed, const SeeRank& see);
+  std::optional<std::string> WhatOf(const Stuck& stuck) const;
+
+  std::vector<Stuck> stuck_;
+  std::vector<std::chrono::nanoseconds> steps_;  ///< the last, a ring
+  std::size_t next_ = 0;
+  std::optional<Instant> looked_;
+};
+
+}  // namespace muster::agent

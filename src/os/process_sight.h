@@ -1,0 +1,30 @@
+#pragma once
+// A process as /proc shows it at one moment: what it is doing, for who watches over it. Reads two
+// small files; any thread.
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace muster::os {
+
+enum class ProcessState {
+  kRunning,        ///< R
+  kSleeping,       ///< S, I
+  kUninterrupted,  ///< D: in the kernel, as for a disk; SIGKILL waits too
+  kStopped,        ///< T: by a signal
+  kTraced,         ///< a debugger has it, whether it runs or not
+  kDead,           ///< Z, X: not reaped yet
+};
+
+struct ProcessSight {
+  ProcessState state = ProcessState::kSleeping;
+  std::uint64_t cpu_ticks = 0;  ///< user and system, of all its threads, in clock ticks
+};
+
+/// NotFound when it is gone.
+Result<ProcessSight> SeeProcess(pid_t pid);
+
+}  // namespace muster::os

@@ -1,0 +1,75 @@
+#include "os/process_sight.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+namespace muster::os {
+namespace {
+
+/// A child that does what it is told until the test ends.
+class Child {
+ public:
+  explicit Child(const std::function<void()>& body) : pid_(::fork()) {
+    if (pid_ != 0) return;
+    body();
+    ::_exit(0);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, __WALL);
+  }
+  pid_t pid() const { return pid_; }
+  /// Waits for a stop or its end, which is not reaped.
+  void Await(int what) const {
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(pid_), &info, what | WNOWAIT), 0);
+  }
+
+ private:
+  const pid_t pid_;
+};
+
+TEST(SeeProcess, CountsTheTimeOfOneThatComputes) {
+  volatile std::uint64_t work = 0;
+  for (std::uint64_t i = 0; i < 100'000'000; ++i) work = work + i;
+  const auto self = SeeProcess(::getpid());
+  ASSERT_TRUE(self);
+  EXPECT_EQ(self->state, ProcessState::kRunning);
+  EXPECT_GT(self->cpu_ticks, 0U);
+}
+
+TEST(SeeProcess, KnowsOneThatIsStopped) {
+  const Child child([] { ::raise(SIGSTOP); });
+  child.Await(WSTOPPED);
+  EXPECT_EQ(SeeProcess(child.pid())->state, ProcessState::kStopped);
+}
+
+TEST(SeeProcess, KnowsOneThatADebuggerHas) {
+  const Child child([] {
+    ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+    ::raise(SIGSTOP);
+  });
+  child.Await(WSTOPPED);
+  EXPECT_EQ(SeeProcess(child.pid())->state, ProcessState::kTraced);
+}
+
+TEST(SeeProcess, KnowsTheDeadFromTheGone) {
+  pid_t pid = 0;
+  {
+    const Child child([] {});
+    pid = child.pid();
+    child.Await(WEXITED);
+    EXPECT_EQ(SeeProcess(pid)->state, ProcessState::kDead);
+  }
+  EXPECT_EQ(SeeProcess(pid).error().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace muster::os

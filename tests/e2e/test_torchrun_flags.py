@@ -248,3 +248,18 @@ def test_the_shutdown_timeout_is_the_grace(muster):
     words = ["--nproc-per-node=2", "--max-restarts=0", "--", "sh", "-c", stubborn]
     done = muster("run", *words, TORCH_ELASTIC_SHUTDOWN_TIMEOUT="0", timeout=20)
     assert done.code == 7, done.err
+
+
+def test_a_rank_that_dies_is_started_again_and_the_code_is_its_own(muster, script, python):
+    path = script(
+        "import os, signal, sys\n"
+        "attempt = os.environ['TORCHELASTIC_RESTART_COUNT']\n"
+        "if sys.argv[1] == 'dies' and os.environ['RANK'] == attempt == '0': os.kill(os.getpid(), signal.SIGKILL)\n"
+        "if sys.argv[1] == 'fails': sys.exit(42)\n"
+        "print('attempt', attempt, 'of', os.environ['TORCHELASTIC_MAX_RESTARTS'])\n"
+    )
+    words = ["run", "--standalone", "--nproc-per-node", "2", "--max-restarts", "3", path]
+    done = muster(*words, "dies", PYTHON_EXEC=python)
+    assert (done.code, done.out.count("2] attempt 1 of 3\n")) == (0, 2), done.err
+    assert muster("run", "--max_restarts=0", path, "fails", PYTHON_EXEC=python).code == 42
+    assert muster("run", path, "fails", PYTHON_EXEC=python, PET_MAX_RESTARTS="0").code == 42

@@ -29,17 +29,18 @@ atexit.register(print, "the end")
 
 @pytest.fixture
 def both(start, python):
-    """Runs a command forked and executed; what rank 1 wrote in each, and the exit codes."""
+    """Runs a command forked and executed; what it wrote in each, and the exit codes. One rank: another's end could cut its
+    words short."""
 
     def run_both(*words, flags=(), interpreter=python):
         found = []
         for preload in ("json", "none"):
-            run = start(interpreter, *words, flags=["--max-restarts", 0, "--preload", preload, *flags])
+            run = start(interpreter, *words, ranks=1, flags=["--max-restarts", 0, "--preload", preload, *flags])
             code = run.end()
             assert {e["how"] for e in run.events("worker_started")} == {"fork" if preload == "json" else "exec"}, (
                 run.err
             )
-            found.append((code, run.log(1).decode(), run.log(1, stream="stderr").decode()))
+            found.append((code, run.log(0).decode(), run.log(0, stream="stderr").decode()))
         return found
 
     return run_both

@@ -13,6 +13,7 @@
 #include "agent/coordinator/job_state.h"
 #include "agent/logs/rank_display.h"
 #include "base/result.h"
+#include "spec/log_rule.h"
 
 namespace muster::agent {
 
@@ -42,6 +43,7 @@ struct RunOptions {
   std::optional<nanoseconds> time_limit;
   Policy policy;
   OnHang on_hang = OnHang::kRestart;
+  std::vector<spec::LogRule> log_rules;
   std::string role = "default";  ///< ROLE_NAME
   std::string run_id;            ///< TORCHELASTIC_RUN_ID; empty: the run's own
   /// CUDA_VISIBLE_DEVICES by rank, and LOCAL_RANK is 0: torchrun's --virtual-local-rank. Empty:

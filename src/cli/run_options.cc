@@ -238,7 +238,6 @@ std::vector<std::string> NotActedOn(const spec::Job& job) {
   if (!(job.spares == spec::Spares{})) keys.emplace_back("spec.spares");
   if (job.resources.cpu_milli > 0) keys.emplace_back("spec.resources.cpu");
   if (job.resources.memory.count > 0) keys.emplace_back("spec.resources.memory");
-  if (!job.log_rules.empty()) keys.emplace_back("spec.logRules");
   return keys;
 }
 
@@ -266,6 +265,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.checkpoint_every = job.checkpoint.every;
   for (const spec::DataSource& source : located.data) options.data.push_back(source.at);
   options.time_limit = job.time_limit;
+  options.log_rules = job.log_rules;
   options.quiet = flags.quiet;
   MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);

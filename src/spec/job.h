@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "base/file_system.h"
 #include "base/result.h"
+#include "spec/log_rule.h"
 
 namespace muster::spec {
 
@@ -80,15 +81,6 @@ struct RestartPolicy {
   std::uint32_t full_restarts = 1;
   bool in_place = true;  ///< keep the ranks that can outlive the one that died
   bool operator==(const RestartPolicy&) const = default;
-};
-
-/// A line that the workers' logs must keep showing.
-struct LogRule {
-  std::string name;
-  std::string pattern;                   ///< RE2 syntax
-  std::optional<Duration> start_within;  ///< the first match, counted from the start
-  std::optional<Duration> every;         ///< each further match
-  bool operator==(const LogRule&) const = default;
 };
 
 struct Job {

@@ -1,7 +1,6 @@
 #include "spec/job_check.h"
 
 #include <fmt/format.h>
-#include <re2/re2.h>
 
 #include <algorithm>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "base/duration.h"
 #include "spec/command.h"
+#include "spec/log_rule_check.h"
 
 namespace muster::spec {
 namespace {
@@ -163,18 +163,6 @@ void CheckData(const Job& job, Faults& faults) {
   }
 }
 
-void CheckPattern(const LogRule& rule, const std::string& path, Faults& faults) {
-  if (rule.pattern.empty()) {
-    return faults.Add(path + ".pattern", fmt::format("'{}.pattern' is missing", path));
-  }
-  RE2::Options options;
-  options.set_log_errors(false);
-  const RE2 compiled(rule.pattern, options);
-  if (compiled.ok()) return;
-  faults.Add(path + ".pattern", fmt::format("'{}.pattern' is not a pattern that RE2 takes: {}",
-                                            path, compiled.error()));
-}
-
 void CheckLogRules(const Job& job, Faults& faults) {
   if (!faults.AtMost("spec.logRules", job.log_rules.size(), kMostLogRules)) return;
   std::set<std::string> taken;
@@ -186,10 +174,9 @@ void CheckLogRules(const Job& job, Faults& faults) {
       faults.Add(path + ".name",
                  fmt::format("'{}.name' is '{}', as of another rule", path, rule.name));
     }
-    CheckPattern(rule, path, faults);
-    if (!rule.start_within && !rule.every) {
-      faults.Add(path, fmt::format("'{}' never fires: give it startWithin, every or both", path));
-    }
+    CheckLogRule(rule, path, [&](const std::string& where, std::string message) {
+      faults.Add(where, std::move(message));
+    });
   }
 }
 

@@ -91,11 +91,19 @@ Value ToValue(const DataSource& source) {
 }
 
 Value ToValue(const LogRule& rule) {
-  return Map()
-      .Add("name", Text(rule.name))
+  Map map;
+  map.Add("name", Text(rule.name))
       .Add("pattern", Text(rule.pattern))
       .Add("startWithin", Time(rule.start_within))
       .Add("every", Time(rule.every))
+      .Add("threshold", Text(rule.threshold ? FormatThreshold(*rule.threshold) : "none"))
+      .Add("points", Number(rule.points));
+  if (!rule.stop.empty()) map.Add("stop", Text(rule.stop));
+  return map.Add("fault", Flag(rule.fault))
+      .Add("scope", Text(NameOf(rule.scope)))
+      .Add("stream", Text(NameOf(rule.stream)))
+      .Add("onNonNumber", Text(NameOf(rule.on_non_number)))
+      .Add("action", Text(NameOf(rule.action)))
       .Take();
 }
 

@@ -3,6 +3,7 @@
 #include "base/absent.h"
 #include "spec/job.h"
 #include "spec/job_check.h"
+#include "spec/log_rule_read.h"
 #include "spec/object_reader.h"
 
 namespace muster::spec {
@@ -87,17 +88,6 @@ DataSource ReadData(const Value& value, const std::string& path, Findings& findi
   data.Flag("stage", source.stage);
   data.Finish();
   return source;
-}
-
-LogRule ReadLogRule(const Value& value, const std::string& path, Findings& findings) {
-  LogRule log_rule;
-  ObjectReader rule(value, path, findings);
-  rule.Text("name", log_rule.name);
-  rule.Text("pattern", log_rule.pattern);
-  rule.Time("startWithin", log_rule.start_within);
-  rule.Time("every", log_rule.every);
-  rule.Finish();
-  return log_rule;
 }
 
 template <typename Part>

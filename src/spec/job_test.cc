@@ -72,6 +72,13 @@ spec:
       pattern: "loss=([0-9.eE+-]+)"
       startWithin: 2m
       every: 4m
+      threshold: none
+      points: 1
+      fault: false
+      scope: any
+      stream: both
+      onNonNumber: fault
+      action: restart-process
 )yaml";
 
 constexpr std::string_view kDefaults = R"(apiVersion: muster/v1
@@ -254,6 +261,22 @@ std::optional<Duration> RandomTime(Rng& rng) {
   return Duration(static_cast<std::int64_t>(rng.Below(1ULL << 50) + 1));
 }
 
+LogRule RandomRule(Rng& rng, std::uint64_t n) {
+  LogRule rule{.name = fmt::format("r{}", n), .pattern = "a+(\\d)", .every = minutes(n)};
+  if (rng.Below(2) == 0) {
+    rule.threshold = Threshold{static_cast<Threshold::Operator>(rng.Below(5)),
+                               static_cast<double>(rng.Below(1U << 30)) / 1024 - 9};
+    rule.points = 1 + static_cast<std::uint32_t>(rng.Below(9));
+  }
+  if (rng.Below(2) == 0) rule.stop = "none";
+  rule.fault = rng.Below(2) == 0;
+  rule.scope = static_cast<LogRule::Scope>(rng.Below(4));
+  rule.stream = static_cast<LogRule::Stream>(rng.Below(3));
+  rule.on_non_number = static_cast<LogRule::NonNumber>(rng.Below(3));
+  rule.action = static_cast<LogRule::Act>(rng.Below(6));
+  return rule;
+}
+
 Job RandomJob(Rng& rng) {
   Job job{.name = fmt::format("job-{}", rng.Below(1000)),
           .queue = fmt::format("q.{}", rng.Below(10)),
@@ -275,8 +298,7 @@ Job RandomJob(Rng& rng) {
   }
   job.restart.eval_period = RandomTime(rng).value_or(hours(1));
   for (auto n = rng.Below(3); n > 0; --n) {
-    job.log_rules.push_back(
-        {.name = fmt::format("r{}", n), .pattern = "a+\\d", .every = minutes(n)});
+    job.log_rules.push_back(RandomRule(rng, n));
   }
   return job;
 }

@@ -34,6 +34,12 @@ struct Policy {
 
 enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };
 
+/// A log rule of the job, and what it saw.
+struct RuleKill {
+  std::string name{};
+  std::string why{};
+};
+
 /// How a worker ended, or why it never began.
 struct Ending {
   int code = 0;
@@ -43,6 +49,7 @@ struct Ending {
       false;  ///< the command itself is at fault: it will not run the next time either
   Instant time;
   std::string hang{};    ///< what it hung in; it was killed for that
+  RuleKill rule{};       ///< it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };

@@ -76,6 +76,9 @@ std::string Describe(const Ending& ending) {
     return fmt::format("could not be started: {}{}{}", std::strerror(ending.start_error),
                        ending.advice.empty() ? "" : "; ", ending.advice);
   }
+  if (!ending.rule.name.empty()) {
+    return fmt::format("killed by log rule '{}': {}", ending.rule.name, ending.rule.why);
+  }
   if (!ending.hang.empty()) return "hung: " + ending.hang;
   if (ending.signal != 0) return "killed by " + os::SignalName(ending.signal);
   return fmt::format("ended with exit code {}", ending.code);

@@ -55,6 +55,7 @@ RunOutcome RunLoop::End() {
   outcome.hung_writer = !logs_stopped || !generations_stopped;
   WriteFaults(true);
   ReportLosses();
+  ReportRuleLosses();
   ReportRecordLoss();
   LetGoOfSignals();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},

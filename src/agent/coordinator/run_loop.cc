@@ -85,10 +85,12 @@ Status RunLoop::SetUp() {
         });
       }));
   launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, *loop_, folder_.path(), run_id_)));
+  MUSTER_TRY(StartRules());
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),
                                        .folder = folder_.At("logs"),
                                        .console = console_,
-                                       .clock = &clock_}));
+                                       .clock = &clock_,
+                                       .tap = RuleTap()}));
   MUSTER_TRY(StartShim());
   return folder_.Begin();
 }
@@ -157,6 +159,7 @@ void RunLoop::Take(const Event& event) {
   state_ = plan.next;
   if (event.kind == Event::Kind::kExited) NoteExit(event);
   NotePhase(before, plan);
+  TellRules(before, event);
   for (const Action& action : plan.actions) Apply(action);
 }
 
@@ -215,6 +218,7 @@ void RunLoop::StartWhenWritten() {
     generation_begin_ = events_.Add("generation_started", {{"gen", action.generation.value()}});
     accounting_.Began(generation_begin_);
     words_until_.reset();
+    BeginRules();
     return launcher_->Start(StartOf(action), *shim_, {*logs_, *board_, *links_});
   }();
   if (!started) return FailStart(started.error());
@@ -344,6 +348,7 @@ void RunLoop::HandleStarted(const shim::Started& started) {
     state_.zygote_served = state_.zygote_served || started.forked != 0;
     pids_[started.rank] = started.pid;
     hangs_[started.rank].clear();
+    rule_kills_[started.rank] = {};
     worker_started_ =
         events_.Add("worker_started", {{"gen", started.generation},
                                        {"rank", started.rank},
@@ -382,7 +387,10 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .never_found = IsCommandAtFault(exited.exec_error),
                   .time = Instant(nanoseconds(exited.time_ns)),
                   .advice = StartAdvice(options_.program, exited.exec_error)};
-  if (current) event.ending.hang = std::exchange(hangs_[rank.value()], "");
+  if (current) {
+    event.ending.hang = std::exchange(hangs_[rank.value()], "");
+    event.ending.rule = std::exchange(rule_kills_[rank.value()], {});
+  }
   if (current && IsOwnCrash(event.ending)) {
     event.text = ExceptionLine(LastWordsOf(rank, generation));
   }

@@ -19,6 +19,7 @@
 #include "agent/launch/shim_client.h"
 #include "agent/logs/console.h"
 #include "agent/logs/log_keeper.h"
+#include "agent/rules/rule_thread.h"
 #include "agent/run/accounting.h"
 #include "agent/run/event_log.h"
 #include "agent/run/fault_record.h"
@@ -79,6 +80,15 @@ class RunLoop {
   void EndHang(const Hang& hang);
   void GiveUpOn(Rank rank, Generation spawned);
 
+  // run_rules.cc: what their lines say
+  Status StartRules();
+  std::function<void(const LogId&, std::string_view)> RuleTap();
+  void BeginRules();
+  void TellRules(Phase before, const Event& event);
+  void RuleFired(const rules::Firing& firing);
+  void KillByRule(Rank rank, const rules::Firing& firing);
+  void ReportRuleLosses();
+
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank);
   void Drain();
@@ -130,7 +140,9 @@ class RunLoop {
   std::optional<os::TimerId> drain_;
   std::optional<os::TimerId> fault_retry_;
   std::optional<Launcher> launcher_;
-  std::unique_ptr<LogKeeper> logs_;
+  std::unique_ptr<rules::RuleThread> rules_;  ///< none without rules; behind the loop
+  std::vector<RuleKill> rule_kills_;          ///< by rank: what its process is being killed for
+  std::unique_ptr<LogKeeper> logs_;           ///< behind the rules
   std::optional<RankBoard> board_;
   std::optional<RankLinks> links_;  ///< behind the loop that it watches with
   std::string cgroup_;

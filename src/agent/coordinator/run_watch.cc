@@ -247,6 +247,7 @@ void RunLoop::WriteFaultsLater() {
 
 void RunLoop::Housekeep() {
   ReportLosses();
+  ReportRuleLosses();
   board_->Flush();
   events_.Flush();
   loop_->After(seconds(1), [this] { Housekeep(); });

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "agent/logs/line_framer.h"
+#include "agent/logs/log_id.h"
 #include "agent/logs/rank_display.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -25,9 +26,6 @@
 #include "base/strong_id.h"
 
 namespace muster::agent {
-
-enum class Stream { kOut, kErr };
-std::string_view NameOf(Stream stream);  ///< "stdout", "stderr"
 
 struct ConsoleOptions {
   int out_fd = 1;  ///< workers' stdout; the same as err_fd when stdout is for JSON

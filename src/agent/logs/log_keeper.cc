@@ -189,7 +189,9 @@ class LogKeeper::Impl {
         End(log);
         break;
       }
-      log.buffer.Append(std::string(block_.data(), static_cast<std::size_t>(n)));
+      const std::string_view bytes(block_.data(), static_cast<std::size_t>(n));
+      log.buffer.Append(std::string(bytes));
+      if (options_.tap) options_.tap(log.id, bytes);
       if (static_cast<std::size_t>(n) < block_.size()) break;
     }
     NotifyWriter();

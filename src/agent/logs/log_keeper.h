@@ -7,11 +7,14 @@
 // TakeNews are for the owner thread.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/logs/console.h"
+#include "agent/logs/log_id.h"
 #include "agent/logs/stream_buffer.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -27,14 +30,8 @@ struct LogKeeperOptions {
   std::shared_ptr<Console> console;  ///< kept until a writer that hung comes back
   const Clock* clock = nullptr;
   Bytes stream_capacity = kStreamCapacity;
-};
-
-/// Which log: one file.
-struct LogId {
-  Rank rank;
-  Generation generation;
-  Stream stream = Stream::kOut;
-  auto operator<=>(const LogId&) const = default;
+  /// Gets what a pipe brought, from the reader's thread, which must not wait there; may be empty.
+  std::function<void(const LogId& id, std::string_view bytes)> tap;
 };
 
 /// Bytes that could not be kept since the last call.

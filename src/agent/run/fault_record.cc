@@ -125,7 +125,12 @@ std::string_view TellingLine(std::string_view text) {
 /// Which watch spoke first.
 std::string LayerOf(const Ending& ending) {
   if (ending.start_error != 0) return "start";
+  if (!ending.rule.name.empty()) return "log-rule";
   return ending.hang.empty() ? "pidfd" : "heartbeat";
+}
+
+Json RuleOf(const Ending& ending) {
+  return ending.rule.name.empty() ? Json() : Json(ending.rule.name);
 }
 
 }  // namespace
@@ -140,6 +145,7 @@ std::string FormatFault(const FaultRecord& record) {
                      {"exit", FormatEnding(fault.ending)},
                      {"exception", fault.exception},
                      {"layer", LayerOf(fault.ending)},
+                     {"log_rule", RuleOf(fault.ending)},
                      {"decision", record.decision},
                      {"died_ns", Nanoseconds(DiedAt(fault))},
                      {"pause_ns", Nanoseconds(record.paused)},

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <csignal>
+
+#include "agent/coordinator/run_loop.h"
+#include "base/bytes.h"
+
+namespace muster::agent {
+namespace {
+
+using Act = spec::LogRule::Act;
+
+// A process in the kernel (state D) does not die of SIGKILL.
+constexpr auto kDieLimit = std::chrono::seconds(5);
+
+std::string_view WhatIsDone(Act action) {
+  switch (action) {
+    case Act::kNotify:
+      return "nothing is done about it";
+    case Act::kDump:
+      return "nothing is done about it: stacks cannot be had yet";
+    case Act::kRestartProcess:
+      return "it is killed";
+    case Act::kRestartJob:
+      return "every rank is killed and started again";
+    case Act::kFail:
+      return "the run ends";
+    case Act::kDrainNode:
+      return "nothing is done about it: there is no other node yet";
+  }
+  return "";
+}
+
+}  // namespace
+
+Status RunLoop::StartRules() {
+  rule_kills_.resize(options_.ranks);
+  if (options_.log_rules.empty()) return Ok();
+  auto engine = MUSTER_TRY(rules::RuleEngine::Create(options_.log_rules, options_.ranks));
+  rules_ =
+      MUSTER_TRY(rules::RuleThread::Start(std::move(engine), clock_, [this](rules::Firing firing) {
+        loop_->Post([this, firing = std::move(firing)] { RuleFired(firing); });
+      }));
+  return Ok();
+}
+
+std::function<void(const LogId&, std::string_view)> RunLoop::RuleTap() {
+  if (!rules_) return {};
+  return [thread = rules_.get()](const LogId& id, std::string_view bytes) {
+    thread->Bytes(id, bytes);
+  };
+}
+
+void RunLoop::BeginRules() {
+  if (!rules_) return;
+  std::vector<Generation> spawned;
+  for (const RankStatus& rank : state_.ranks) spawned.push_back(rank.spawned);
+  rules_->Begin(state_.generation, std::move(spawned));
+}
+
+/// Go is when every worker runs; from the first death on nothing is judged.
+void RunLoop::TellRules(Phase before, const Event& event) {
+  if (!rules_) return;
+  const Phase after = state_.phase;
+  if (event.kind == Event::Kind::kExited &&
+      state_.ranks[event.rank.value()].state == RankState::kFinished) {
+    rules_->Finish(event.rank);
+  }
+  if (before == after) return;
+  if (after == Phase::kRunning) {
+    rules_->Go();
+  } else if (after != Phase::kStarting) {
+    rules_->Pause();
+  }
+}
+
+void RunLoop::RuleFired(const rules::Firing& firing) {
+  const bool current = firing.generation == state_.generation &&
+                       (state_.phase == Phase::kRunning || state_.phase == Phase::kStarting);
+  const RankStatus& status = state_.ranks[firing.rank.value()];
+  events_.Add("log_rule", {{"gen", firing.generation.value()},
+                           {"rank", firing.rank.value()},
+                           {"rule", firing.name},
+                           {"why", firing.why},
+                           {"action", std::string(NameOf(firing.action))},
+                           {"seen_ns", firing.time.time_since_epoch().count()},
+                           {"late", current ? 0 : 1}});
+  if (!current) return;  // the generation is over by now, for another reason
+  console_->Say(fmt::format("muster: log rule '{}': rank {}: {}; {}", firing.name,
+                            firing.rank.value(), firing.why, WhatIsDone(firing.action)));
+  switch (firing.action) {
+    case Act::kRestartProcess:
+      if (status.state == RankState::kRunning) KillByRule(firing.rank, firing);
+      break;
+    case Act::kRestartJob:
+      for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
+        if (state_.ranks[i].state == RankState::kRunning) KillByRule(Rank(i), firing);
+      }
+      break;
+    case Act::kFail:
+      Feed({.kind = Event::Kind::kGiveUp,
+            .ending = {.code = 1},
+            .text = fmt::format("log rule '{}': rank {}: {}", firing.name, firing.rank.value(),
+                                firing.why)});
+      break;
+    case Act::kNotify:
+    case Act::kDump:
+    case Act::kDrainNode:
+      break;
+  }
+}
+
+void RunLoop::KillByRule(Rank rank, const rules::Firing& firing) {
+  if (!shim_ || !shim_->SignalRank(rank.value(), SIGKILL)) return;
+  rule_kills_[rank.value()] = {firing.name, firing.why};
+  const Generation spawned = state_.ranks[rank.value()].spawned;
+  loop_->After(kDieLimit, [this, rank, spawned] {
+    const RankStatus& status = state_.ranks[rank.value()];
+    if (status.spawned != spawned || status.state != RankState::kRunning) return;
+    Event event{.kind = Event::Kind::kExited, .rank = rank, .generation = spawned};
+    event.ending = {.signal = SIGKILL, .time = clock_.Now(), .rule = rule_kills_[rank.value()]};
+    event.ending.rule.why += ", and does not die of SIGKILL";
+    event.pid = pids_[rank.value()];
+    Feed(event);
+  });
+}
+
+void RunLoop::ReportRuleLosses() {
+  const std::uint64_t missed = rules_ ? rules_->TakeMissed() : 0;
+  if (missed > 0) events_.Add("log_rules_missed", {{"bytes", missed}});
+}
+
+}  // namespace muster::agent

@@ -167,7 +167,7 @@ def start(bin_with_stepper, tmp_path):
 
     `prefix` are the words of a program that execs the rest, `prepare` is called in the child before it is executed,
     `console` is a descriptor that stdout and stderr go to instead of `Run.out` and `Run.err`, `binaries` the folder of
-    another muster, without the stepper in the trainer's place.
+    another muster, without the stepper in the trainer's place, `job` a job file instead of CMD.
     """
     runs = []
 
@@ -181,10 +181,11 @@ def start(bin_with_stepper, tmp_path):
         prepare=None,
         console=subprocess.PIPE,
         binaries=None,
+        job=None,
         **environment,
     ) -> Run:
         folder = folder or tmp_path / f"run-{len(runs)}"
-        words = ["run", "-n", ranks, "--run-dir", folder, *flags, "--", *command]
+        words = ["run", "-n", ranks, "--run-dir", folder, *flags, *([job] if job else ["--", *command])]
         process = subprocess.Popen(
             [*prefix, str((binaries or bin_with_stepper) / "muster"), *map(str, words)],
             stdin=subprocess.DEVNULL,

@@ -53,12 +53,9 @@ def test_workers_find_their_data_from_any_folder(run_job, tmp_path):
 
 
 def test_what_is_not_acted_on_is_named(run_job):
-    done = run_job(
-        "spares: {processes: 1}\n  resources: {cpu: 1, memory: 1GiB}\n"
-        "  logRules: [{name: loss, pattern: loss, every: 1m}]"
-    )
+    done = run_job("spares: {processes: 1}\n  resources: {cpu: 1, memory: 1GiB}")
     assert done.code == 0, done.err
-    keys = "spec.spares, spec.resources.cpu, spec.resources.memory, spec.logRules"
+    keys = "spec.spares, spec.resources.cpu, spec.resources.memory"
     assert f"not acted on yet: {keys}\n" in done.err
 
 

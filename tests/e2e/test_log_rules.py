@@ -127,7 +127,8 @@ def test_a_rule_that_only_tells_leaves_the_rank_alone(ruled):
 
 def test_bytes_of_every_kind_pass(ruled):
     zeros = "head -c 200000 /dev/zero"
-    script = f"{FIRST} || exit 0; printf 'a\\0b \\377\\376 \\rloss=1\\r\\n'; {zeros}; printf '\\nx \\0 loss=\\033[31mnan\\n'; {STAY}"
+    odd = "printf 'a\\0b \\377\\376 \\rloss=1\\r\\n'"
+    script = f"{FIRST} || exit 0; {odd}; {zeros}; printf '\\nx \\0 loss=\\033[31mnan\\n'; {STAY}"
     run = ruled(script, [{"name": "loss", "pattern": r"^x.*loss=(.*)$"}], 1)
     assert run.end() == 0, run.err
     (fired,) = run.events("log_rule")

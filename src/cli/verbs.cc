@@ -7,6 +7,7 @@ void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
 void AddReport(CLI::App& parent, Invocation& invocation);
+void AddRules(CLI::App& parent, Invocation& invocation);
 void AddRun(CLI::App& parent, Invocation& invocation);
 void AddShow(CLI::App& parent, Invocation& invocation);
 
@@ -16,6 +17,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddShow(app, invocation);
   AddReport(app, invocation);
   AddCkpt(app, invocation);
+  AddRules(app, invocation);
   AddExplain(app, invocation);
 }
 

@@ -11,6 +11,7 @@ namespace {
 
 // Of the automaton's cache; a pattern that needs more goes on more slowly.
 constexpr std::int64_t kMemory = std::int64_t{4} << 20;
+constexpr int kMostTries = 4;
 
 /// Bytes as they come are right for every pattern that does not speak of characters beyond ASCII.
 bool IsAboutBytes(std::string_view pattern) {
@@ -57,8 +58,50 @@ std::string WhyNot(const RE2& compiled) {
 struct Pattern::Compiled {
   explicit Compiled(std::string_view pattern)
       : expression(re2::StringPiece(pattern.data(), pattern.size()), OptionsFor(pattern)) {}
+
+  /// Where a match can begin only is the head; a look there is several times as fast as a search.
+  void FindHead(std::string_view pattern) {
+    literal = RequiredLiteral(pattern);
+    from_back = pattern.starts_with(".*") && !pattern.starts_with(".*?");
+    if (from_back) pattern.remove_prefix(2);
+    head = HeadLiteral(pattern);
+    if (!head.empty() && from_back) {
+      rest.emplace(re2::StringPiece(pattern.data(), pattern.size()), OptionsFor(pattern));
+      if (!rest->ok()) head.clear();
+    }
+  }
+
+  bool Match(std::string_view text, re2::StringPiece* found, int count) const {
+    if (!head.empty()) {
+      if (const auto matched = MatchAtHeads(text, found, count)) return *matched;
+    }
+    return expression.Match({text.data(), text.size()}, 0, text.size(), RE2::UNANCHORED, found,
+                            count);
+  }
+
+  /// A greedy `.*` in front takes the last place where the rest matches, and nothing in front the
+  /// first. Nothing when there are many places: a try at each of them has no bound.
+  std::optional<bool> MatchAtHeads(std::string_view text, re2::StringPiece* found,
+                                   int count) const {
+    const RE2& at_head = rest ? *rest : expression;
+    auto place = from_back ? text.rfind(head) : text.find(head);
+    for (int tries = 0; place != std::string_view::npos; ++tries) {
+      if (tries == kMostTries) return std::nullopt;
+      if (at_head.Match({text.data(), text.size()}, place, text.size(), RE2::ANCHOR_START, found,
+                        count)) {
+        return true;
+      }
+      if (from_back && place == 0) break;
+      place = from_back ? text.rfind(head, place - 1) : text.find(head, place + 1);
+    }
+    return false;
+  }
+
   RE2 expression;
   std::string literal;
+  std::string head;         ///< every match, of what is behind a `.*` in front, begins with it
+  bool from_back = false;   ///< there is a greedy `.*` in front
+  std::optional<RE2> rest;  ///< what is behind it
 };
 
 Pattern::Pattern(std::unique_ptr<Compiled> compiled) : compiled_(std::move(compiled)) {}
@@ -73,23 +116,17 @@ Result<Pattern> Pattern::Compile(std::string_view text) {
   }
   auto compiled = std::make_unique<Compiled>(text);
   if (!compiled->expression.ok()) return Error(Code::kInvalid, WhyNot(compiled->expression));
-  if (IsAboutBytes(text)) compiled->literal = RequiredLiteral(text);
+  if (IsAboutBytes(text)) compiled->FindHead(text);
   return Pattern(std::move(compiled));
 }
 
-bool Pattern::IsIn(std::string_view text) const {
-  return compiled_->expression.Match({text.data(), text.size()}, 0, text.size(), RE2::UNANCHORED,
-                                     nullptr, 0);
-}
+bool Pattern::IsIn(std::string_view text) const { return compiled_->Match(text, nullptr, 0); }
 
 bool Pattern::Find(std::string_view text, std::optional<std::string_view>& group) const {
   group.reset();
   if (!has_group()) return IsIn(text);
   re2::StringPiece found[2];
-  if (!compiled_->expression.Match({text.data(), text.size()}, 0, text.size(), RE2::UNANCHORED,
-                                   found, 2)) {
-    return false;
-  }
+  if (!compiled_->Match(text, found, 2)) return false;
   if (found[1].data() != nullptr) group = std::string_view(found[1].data(), found[1].size());
   return true;
 }

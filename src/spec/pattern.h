@@ -39,5 +39,7 @@ class Pattern {
 /// What Pattern::literal says, of a pattern that RE2 takes. It may know none where there is one,
 /// and never names one that is not needed.
 std::string RequiredLiteral(std::string_view pattern);
+/// The text that every match of a pattern begins with, at least 2 bytes; empty when none is known.
+std::string HeadLiteral(std::string_view pattern);
 
 }  // namespace muster::spec

@@ -13,13 +13,16 @@ class LiteralReader {
  public:
   explicit LiteralReader(std::string_view pattern) : rest_(pattern) {}
 
-  std::string Read() {
+  /// False: nothing certain can be said.
+  bool Read() {
     while (!rest_.empty()) {
-      if (!ReadOne()) return {};
+      if (!ReadOne()) return false;
     }
     EndRun();
-    return longest_.size() < kShortest ? std::string() : longest_;
+    return true;
   }
+  std::string longest() const { return longest_.size() < kShortest ? "" : longest_; }
+  std::string head() const { return !head_ || head_->size() < kShortest ? "" : *head_; }
 
  private:
   char Next() {
@@ -28,7 +31,6 @@ class LiteralReader {
     return c;
   }
 
-  /// False: nothing certain can be said.
   bool ReadOne() {
     const char c = Next();
     switch (c) {
@@ -124,6 +126,8 @@ class LiteralReader {
   }
 
   void EndRun() {
+    // The first run is the head: it ends at once where the pattern begins with something else.
+    if (!head_) head_ = run_;
     if (run_.size() > longest_.size()) longest_ = run_;
     run_.clear();
   }
@@ -131,10 +135,19 @@ class LiteralReader {
   std::string_view rest_;
   std::string run_;
   std::string longest_;
+  std::optional<std::string> head_;
 };
 
 }  // namespace
 
-std::string RequiredLiteral(std::string_view pattern) { return LiteralReader(pattern).Read(); }
+std::string RequiredLiteral(std::string_view pattern) {
+  LiteralReader reader(pattern);
+  return reader.Read() ? reader.longest() : "";
+}
+
+std::string HeadLiteral(std::string_view pattern) {
+  LiteralReader reader(pattern);
+  return reader.Read() ? reader.head() : "";
+}
 
 }  // namespace muster::spec

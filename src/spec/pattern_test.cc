@@ -105,5 +105,34 @@ TEST(RequiredLiteral, IsInEveryLineThatMatches) {
   EXPECT_GT(matched, 10'000U);
 }
 
+// Looking at the heads only is a search that is faster, never another one: around everything, a
+// group without capture hides the head.
+TEST(HeadLiteral, ChangesNeitherMatchNorGroup) {
+  constexpr std::string_view kPieces[] = {"ab", "a",       "b",    "(a*)", "(b+?)", ".*",
+                                          ".",  "(?:ab)?", "[ab]", "\\d",  "(1|b)", "$",
+                                          "^",  "\\b",     "+",    "?",    "ab+"};
+  std::size_t with_head = 0;
+  for (std::uint64_t seed = 0; seed < 20'000; ++seed) {
+    Rng rng(seed);
+    std::string text = rng.Below(3) == 0 ? ".*" : "";
+    for (auto n = 1 + rng.Below(6); n > 0; --n) text += kPieces[rng.Below(std::size(kPieces))];
+    const auto pattern = Pattern::Compile(text);
+    const auto plain = Pattern::Compile("(?:" + text + ")");
+    if (!pattern || !plain) continue;
+    const bool stripped = text.starts_with(".*") && !text.starts_with(".*?");
+    with_head += HeadLiteral(stripped ? text.substr(2) : text).empty() ? 0 : 1;
+    for (int i = 0; i < 8; ++i) {
+      std::string line;
+      for (auto n = rng.Below(24); n > 0; --n) line += "aaabbb1 \xff"[rng.Below(9)];
+      std::optional<std::string_view> group;
+      std::optional<std::string_view> expected;
+      ASSERT_EQ(pattern->Find(line, group), plain->Find(line, expected)) << text << " in " << line;
+      ASSERT_EQ(group, expected) << text << " in " << line;
+      if (group) ASSERT_EQ(group->data(), expected->data()) << text << " in " << line;
+    }
+  }
+  EXPECT_GT(with_head, 2000U);
+}
+
 }  // namespace
 }  // namespace muster::spec

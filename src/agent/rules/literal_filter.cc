@@ -15,62 +15,70 @@ LiteralFilter::LiteralFilter(const std::vector<std::string>& texts) {
       if (known == 0 && classes_ < 255) known = static_cast<std::uint8_t>(classes_++);
     }
   }
-  MUSTER_CHECK(states <= UINT16_MAX);
+  MUSTER_CHECK(states * classes_ < kEnds);
   next_.assign(classes_, 0);
   ends_.resize(1);
   for (std::uint32_t i = 0; i < texts.size(); ++i) {
     if (!texts[i].empty()) Insert(std::string_view(texts[i]).substr(0, kMostBytes), i);
   }
   Complete();
+  MarkEnds();
 }
 
 void LiteralFilter::Insert(std::string_view text, std::uint32_t number) {
-  State state = 0;
+  Row row = 0;
   for (const char c : text) {
-    const std::size_t edge = state * classes_ + class_of_[static_cast<unsigned char>(c)];
+    const std::size_t edge = row + class_of_[static_cast<unsigned char>(c)];
     if (next_[edge] == 0) {
-      next_[edge] = static_cast<State>(ends_.size());
+      next_[edge] = static_cast<Row>(next_.size());
       ends_.emplace_back();
       next_.resize(next_.size() + classes_, 0);
     }
-    state = next_[edge];
+    row = next_[edge];
   }
-  ends_[state].push_back(number);
+  ends_[row / classes_].push_back(number);
 }
 
 /// Breadth first: where a byte leads that continues no text is where it leads from the longest
 /// proper suffix.
 void LiteralFilter::Complete() {
-  std::vector<State> suffix(ends_.size(), 0);
-  std::vector<State> queue;
-  for (std::size_t c = 0; c < classes_; ++c) {
+  std::vector<Row> suffix(ends_.size(), 0);
+  std::vector<Row> queue;
+  for (Row c = 0; c < classes_; ++c) {
     if (next_[c] != 0) queue.push_back(next_[c]);
   }
   for (std::size_t i = 0; i < queue.size(); ++i) {
-    const State state = queue[i];
-    const std::vector<std::uint32_t>& inherited = ends_[suffix[state]];
-    ends_[state].insert(ends_[state].end(), inherited.begin(), inherited.end());
-    for (std::size_t c = 0; c < classes_; ++c) {
-      State& edge = next_[state * classes_ + c];
-      const State fallback = next_[suffix[state] * classes_ + c];
+    const Row row = queue[i];
+    const Row shorter = suffix[row / classes_];
+    std::vector<std::uint32_t>& ends = ends_[row / classes_];
+    const std::vector<std::uint32_t>& inherited = ends_[shorter / classes_];
+    ends.insert(ends.end(), inherited.begin(), inherited.end());
+    for (Row c = 0; c < classes_; ++c) {
+      Row& edge = next_[row + c];
       if (edge == 0) {
-        edge = fallback;
+        edge = next_[shorter + c];
       } else {
-        suffix[edge] = fallback;
+        suffix[edge / classes_] = next_[shorter + c];
         queue.push_back(edge);
       }
     }
   }
-  for (const auto& ends : ends_) ends_any_.push_back(ends.empty() ? 0 : 1);
+}
+
+void LiteralFilter::MarkEnds() {
+  for (Row& edge : next_) {
+    if (!ends_[edge / classes_].empty()) edge |= kEnds;
+  }
 }
 
 void LiteralFilter::Find(std::string_view line, std::vector<std::uint8_t>& found) const {
-  const State* const next = next_.data();
-  std::size_t state = 0;
+  const Row* const next = next_.data();
+  Row row = 0;
   for (const char c : line) {
-    state = next[state * classes_ + class_of_[static_cast<unsigned char>(c)]];
-    if (ends_any_[state] == 0) continue;
-    for (const std::uint32_t number : ends_[state]) found[number] = 1;
+    row = next[row + class_of_[static_cast<unsigned char>(c)]];
+    if ((row & kEnds) == 0) continue;
+    row &= ~kEnds;
+    for (const std::uint32_t number : ends_[row / classes_]) found[number] = 1;
   }
 }
 

@@ -23,15 +23,17 @@ class LiteralFilter {
   void Find(std::string_view line, std::vector<std::uint8_t>& found) const;
 
  private:
-  using State = std::uint16_t;
+  /// Where a state's row begins in `next_`; with kEnds, texts end there.
+  using Row = std::uint32_t;
+  static constexpr Row kEnds = Row{1} << 31;
   void Insert(std::string_view text, std::uint32_t number);
   void Complete();
+  void MarkEnds();
 
   std::array<std::uint8_t, 256> class_of_{};  ///< of a byte; 0: in no text
-  std::size_t classes_ = 1;
-  std::vector<State> next_;                       ///< state × class
+  Row classes_ = 1;
+  std::vector<Row> next_;                         ///< row + class → row
   std::vector<std::vector<std::uint32_t>> ends_;  ///< by state: the texts that end there
-  std::vector<std::uint8_t> ends_any_;            ///< by state
 };
 
 }  // namespace muster::agent::rules

@@ -33,11 +33,16 @@ configure() {
 
 jobs() { echo "${MUSTER_JOBS:-$(nproc)}"; }
 
-# compile PRESET [TARGET…]: quiet but for warnings and errors.
+# compile PRESET [TARGET…]: warnings, errors and how far it is, on a terminal in ninja's own line, else once a minute.
 compile() {
   local preset=$1
   shift
   local targets=()
   if [ $# -gt 0 ]; then targets=(--target "$@"); fi
-  cmake --build --preset "$preset" --parallel "$(jobs)" "${targets[@]}" -- --quiet
+  local building=(cmake --build --preset "$preset" --parallel "$(jobs)" "${targets[@]}")
+  if [ -t 1 ] && [ "${TERM:-dumb}" != dumb ]; then
+    "${building[@]}"
+  else
+    NINJA_STATUS='[%f/%t] ' "${building[@]}" | .ci/progress.py
+  fi
 }

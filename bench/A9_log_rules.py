@@ -1,6 +1,6 @@
 """How many lines a second do ten log rules judge on one core, and how soon does a bad line reach the coordinator?
 
-Lines: rules_bench, 1 M lines as trainers print them (one in five is a step's, which three rules read), framed from
+Lines: rules_bench, 1 M lines as trainers print them (one in five is a step's, which four rules read), framed from
 64 KiB reads and judged by ten rules; CPU time of its thread, median of A9_SAMPLES (5) rounds.
 Fault: a rank under `muster run` prints the time and then `loss=nan`; until `log_rule` is in the coordinator's events,
 median of as many jobs, nothing else on the machine's mind but what is there anyway (its load is printed).

@@ -49,7 +49,7 @@ std::vector<LogRule> TenRules() {
   };
 }
 
-/// One line in five is a step's, which three rules read; the others are what trainers print beside.
+/// One line in five is a step's, which four rules read; the others are what trainers print beside.
 void AppendLines(std::string& text) {
   Rng rng(1);
   for (std::size_t i = 0; i < kLines; ++i) {

@@ -55,6 +55,15 @@ TEST(RuleThread, HearsOnlyTheProcessesOfItsGeneration) {
   EXPECT_EQ(watched.Why(), "'new' is not a number");
 }
 
+TEST(RuleThread, HearsWhoOutlivedTheGenerationBefore) {
+  Watched watched({.name = "r", .pattern = "loss=(.*)"});
+  watched->Bytes(kOut, "lo");
+  watched->Begin(Generation(2), {Generation(1)});
+  watched->Go();
+  watched->Bytes(kOut, "ss=nan\n");
+  EXPECT_EQ(watched.Why(), "'nan' is not a number");
+}
+
 TEST(RuleThread, SeesASilenceByItself) {
   Watched watched({.name = "r", .pattern = "step", .start_within = milliseconds(30)});
   EXPECT_EQ(watched.Why(), "no line matched within 30ms of the start");

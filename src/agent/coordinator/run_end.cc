@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/coordinator/run_loop.h"
+#include "agent/launch/start_advice.h"
 #include "agent/launch/sweep.h"
 #include "agent/shim/job_cgroup.h"
 #include "profile/report/go_on.h"
@@ -34,6 +35,24 @@ bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
     if (interrupted) deadline = std::min(deadline, MonotonicClock::now() + impatience);
   }
   return false;
+}
+
+/// A Ctrl-C is no failure of the job's.
+bool WasInterrupted(const Verdict& verdict) {
+  return !verdict.succeeded && verdict.reason.starts_with("interrupted by ");
+}
+
+/// Of the two logs of a worker, below the run folder, the one that says something, errors first; ""
+/// when both are empty.
+std::string LogThatTells(const RunFolder& folder, Rank rank, Generation generation) {
+  for (const char* stream : {"stderr", "stdout"}) {
+    const std::string name =
+        fmt::format("logs/rank-{}/gen-{}.{}.log", rank.value(), generation.value(), stream);
+    std::error_code absent;
+    const auto size = std::filesystem::file_size(folder.At(name), absent);
+    if (!absent && size > 0) return name;
+  }
+  return {};
 }
 
 double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -156,7 +175,9 @@ void RunLoop::TellResult(const Verdict& verdict) {
     // A reason that is not the fault's says nothing of one that was not told yet.
     const bool told = !fault_sentence_ || verdict.reason.starts_with(*fault_sentence_);
     if (!told) console_->Say("muster: " + *fault_sentence_);
-    console_->Say(fmt::format("muster: failed after {}: {}", took, verdict.reason));
+    console_->Say(WasInterrupted(verdict)
+                      ? fmt::format("muster: {} after {}", verdict.reason, took)
+                      : fmt::format("muster: failed after {}: {}", took, verdict.reason));
   }
   console_->Say(
       fmt::format("muster: {}, {}{}{}",
@@ -176,13 +197,17 @@ void RunLoop::TellLost() {
 
 void RunLoop::TellWhatNext(const Verdict& verdict) {
   const std::string folder = ShortPath(folder_.path());
-  if (!verdict.succeeded && last_fault_) {
-    const auto [rank, generation] = *last_fault_;
-    console_->Say(fmt::format("muster: what rank {} wrote: {}/logs/rank-{}/gen-{}.stderr.log",
-                              rank.value(), folder, rank.value(), generation.value()));
-  } else {
-    console_->Say(fmt::format("muster: logs in {}/logs", folder));
-  }
+  // Of a fault that was survived, or before a Ctrl-C, there is nothing to be looked up.
+  const bool of_fault =
+      !verdict.succeeded && !WasInterrupted(verdict) && last_fault_ && fault_sentence_;
+  const std::string log =
+      of_fault ? LogThatTells(folder_, last_fault_->first, last_fault_->second) : "";
+  console_->Say(log.empty() ? fmt::format("muster: logs in {}/logs", folder)
+                            : fmt::format("muster: what rank {} wrote: {}/{}",
+                                          last_fault_->first.value(), folder, log));
+  const std::string advice =
+      verdict.succeeded ? "" : ModuleAdvice(options_.command, options_.program, verdict.reason);
+  if (!advice.empty()) console_->Say("muster: " + advice);
   if (!verdict.succeeded && durable_ > 0) {
     console_->Say(fmt::format("muster: to go on from step {}: {}", durable_,
                               profile::CommandToGoOn(folder, options_.job_yaml)));

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "base/durable.h"
 #include "base/fd.h"
 
 namespace muster::agent {
@@ -57,6 +58,20 @@ std::string Denied(const std::string& program) {
 }
 
 }  // namespace
+
+std::string ModuleAdvice(const std::vector<std::string>& command, const std::string& program,
+                         std::string_view words) {
+  constexpr std::string_view kMissing = "ModuleNotFoundError: No module named '";
+  const auto begin = words.find(kMissing);
+  if (begin == std::string_view::npos || command.empty()) return {};
+  if (!NameOf(command[0]).starts_with("python")) return {};
+  const std::string_view rest = words.substr(begin + kMissing.size());
+  const std::string_view module = rest.substr(0, rest.find('\''));
+  const bool from_path = command[0].find('/') == std::string::npos;
+  return fmt::format(
+      "the python was {}{}; activate the environment that has {}, or give the path of its python",
+      program, from_path ? fmt::format(", which is PATH's {}", command[0]) : "", module);
+}
 
 std::string DescriptorLimit() { return LimitText("-n", RLIMIT_NOFILE, "open files"); }
 std::string ProcessLimit() { return LimitText("-u", RLIMIT_NPROC, "processes of this user"); }

@@ -12,6 +12,7 @@
 #include "base/absent.h"
 #include "base/durable.h"
 #include "cli/run_program.h"
+#include "profile/report/go_on.h"
 #include "spec/command.h"
 #include "spec/env.h"
 #include "spec/visible_devices.h"
@@ -146,11 +147,7 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
   policy.process_restarts = job.restart.process_restarts;
   policy.full_restarts = job.restart.full_restarts;
   policy.eval_period = job.restart.eval_period;
-  policy.in_place = job.restart.in_place && !flags.restart_all;
-  if (flags.torchrun.max_restarts) {
-    policy.process_restarts = *flags.torchrun.max_restarts;
-    policy.full_restarts = 0;
-  }
+  policy.in_place = job.restart.in_place;
   if (flags.torchrun.shutdown_s) policy.grace = std::chrono::seconds(*flags.torchrun.shutdown_s);
   if (flags.grace_s) {
     policy.grace = std::chrono::duration_cast<agent::nanoseconds>(
@@ -176,6 +173,23 @@ Status SetTorchrun(const spec::torchrun::Settings& torchrun, agent::RunOptions& 
         {.out = (shown & 1U) != 0, .err = (shown & 2U) != 0, .prefix = prefix});
   }
   return Ok();
+}
+
+/// A last line of job.yaml with the flags that change what ranks find or how they are ended, and
+/// that no job file holds (docs/formats/run-folder.md); "" without such.
+std::string FlagsBeside(const RunFlags& flags) {
+  const spec::torchrun::Settings& torchrun = flags.torchrun;
+  std::vector<std::string> words;
+  if (flags.preload != "auto") words.insert(words.end(), {"--preload", flags.preload});
+  if (flags.report_hangs) words.emplace_back("--report-hangs");
+  if (flags.grace_s) {
+    words.insert(words.end(), {"--grace", fmt::format("{}", *flags.grace_s)});
+  } else if (torchrun.shutdown_s) {
+    words.insert(words.end(), {"--shutdown-timeout", std::to_string(*torchrun.shutdown_s)});
+  }
+  if (torchrun.role != "default") words.insert(words.end(), {"--role", torchrun.role});
+  if (torchrun.virtual_local_rank) words.emplace_back("--virtual-local-rank");
+  return profile::FlagsLine(words);
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -228,6 +242,12 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
   if (flags.torchrun.ranks) job.ranks_per_node = *flags.torchrun.ranks;
   if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
   if (!flags.name.empty()) job.name = flags.name;
+  // The run folder's job.yaml is the job that ran.
+  if (flags.restart_all) job.restart.in_place = false;
+  if (flags.torchrun.max_restarts) {
+    job.restart.process_restarts = *flags.torchrun.max_restarts;
+    job.restart.full_restarts = 0;
+  }
   if (!flags.checkpoint_dir.empty()) job.checkpoint.dir = Absolute(flags.checkpoint_dir);
   MUSTER_TRY(spec::ValidateJob(job));
   return job;
@@ -260,7 +280,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   MUSTER_TRY(SetZygote(flags.preload, options));
   options.name = job.name;
   options.folder = flags.folder;
-  options.job_yaml = spec::PrintJobYaml(job);
+  options.job_yaml = spec::PrintJobYaml(job) + FlagsBeside(flags);
   options.checkpoint_dir = job.checkpoint.dir;
   options.checkpoint_every = job.checkpoint.every;
   for (const spec::DataSource& source : located.data) options.data.push_back(source.at);

@@ -126,11 +126,11 @@ def test_the_report_of_a_run_that_broke_off_says_how_to_go_on(start, muster):
     run.process.kill()
     run.end()
     run.assert_nothing_left()
-    again = f"muster run {run.folder}/job.yaml --checkpoint-dir {run.folder}/checkpoints"
+    again = f"cd {run.folder.parent} && muster run {run.folder}/job.yaml --checkpoint-dir {run.folder}/checkpoints"
     told = muster("report", run.folder.name, cwd=run.folder.parent)
     assert told.code == 0 and f"\nto go on: {again}\n" in told.err, told.err
     page = (run.folder / "report.html").read_text(encoding="utf-8")
-    assert page.index("<h1>") < page.index(f"<code>{again}</code>") < page.index("<section>")
+    assert page.index("<h1>") < page.index(f"<code>{html.escape(again)}</code>") < page.index("<section>")
     report = muster("report", run.folder, "--json").json()
     assert report["state"] == "UNFINISHED" and report["go_on"] == again
     assert f"to go on    {again}\n" in muster("show", run.folder).out

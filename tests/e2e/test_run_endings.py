@@ -396,3 +396,30 @@ def test_records_are_private_and_hide_the_users_variables(start, python):
         assert (run.folder / name).stat().st_mode & 0o777 == 0o600, name
     assert "MY_TOKEN=<redacted>" in run.fault()["environment"]
     assert not any(b"hunter2" in path.read_bytes() for path in run.folder.rglob("*") if path.is_file())
+
+
+def test_a_ctrl_c_is_no_failure_and_points_at_no_log(start, python, muster):
+    run = start(python, "-c", "import time; print('at work', flush=True); time.sleep(600)")
+    run.wait_event("worker_started", 2)
+    run.process.send_signal(signal.SIGINT)
+    assert run.end() == 130
+    assert re.search(r"^muster: interrupted by SIGINT after [0-9.]+ m?s$", run.err, re.M), run.err
+    assert "failed" not in run.err and "what rank" not in run.err
+    assert run.result()["state"] == "FAILED"
+    assert muster("show", run.folder).out.startswith("INTERRUPTED by SIGINT after ")
+
+
+def test_the_log_that_is_named_says_something(start, python):
+    code = "import os, sys; sys.exit(0 if os.environ['RANK'] == '0' else print('only here') or 3)"
+    run = start(python, "-c", code, flags=["--max-restarts", 0])
+    assert run.end() == 3
+    assert "what rank 1 wrote" in run.err and "logs/rank-1/gen-1.stdout.log" in run.err, run.err
+    silent = start("/bin/sh", "-c", "exit 3", flags=["--max-restarts", 0])
+    assert silent.end() == 3
+    assert "what rank" not in silent.err and "muster: logs in " in silent.err
+
+
+def test_a_module_that_is_missing_names_the_python_that_lacks_it(start, python):
+    run = start(python, "-c", "import no_such_module", flags=["--max-restarts", 0])
+    assert run.end() == 1
+    assert f"muster: the python was {python}; activate the environment that has no_such_module" in run.err, run.err

@@ -63,3 +63,16 @@ def test_a_plain_job_is_run_without_a_remark(run_job):
     done = run_job("data: [{uri: 's3://bucket/fashion', at: /usr}]")
     assert done.code == 0, done.err
     assert "not acted on" not in done.err
+
+
+def test_the_job_in_the_run_folder_is_the_one_that_ran(start, muster):
+    flags = ["--max-restarts", 2, "--restart-all", "--grace", 4, "--role", "x"]
+    run = start("/bin/true", flags=flags)
+    assert run.end() == 0, run.err
+    text = (run.folder / "job.yaml").read_text()
+    restart = muster("explain", run.folder / "job.yaml", "--json").json()["spec"]["restart"]
+    assert (restart["processRestarts"], restart["fullRestarts"], restart["inPlace"]) == (2, 0, False)
+    assert text.endswith("\n# flags: --grace 4 --role x\n")
+    again = start(job=run.folder / "job.yaml", flags=["--grace", 4, "--role", "x"])
+    assert again.end() == 0, again.err
+    assert (again.folder / "job.yaml").read_text() == text

@@ -117,12 +117,22 @@ Status CheckLength(const std::string& path) {
   return Ok();
 }
 
+/// Where the run in a folder was started; "" when that is here, or is not known.
+std::string WorkingFolderOf(FileSystem& files, const std::string& folder) {
+  const auto text = files.ReadAll(folder + "/run.json", 1_MiB);
+  const Json run = text ? Json::parse(*text, nullptr, false) : Json();
+  if (!run.is_object() || !run.contains("cwd") || !run["cwd"].is_string()) return {};
+  std::error_code gone;
+  const auto cwd = run["cwd"].get<std::string>();
+  return cwd == std::filesystem::current_path(gone).string() ? std::string() : cwd;
+}
+
 std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant created) {
-  return Dump({{"format", "muster-run/1"},
+  Json json = {{"format", "muster-run/1"},
                {"id", facts.id},
                {"name", facts.name},
                {"version", facts.version},
@@ -130,7 +140,10 @@ std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant creat
                {"pid", ::getpid()},
                {"created_utc", FormatUtc(clock.Wall())},
                {"created_ns", created.time_since_epoch().count()},
-               {"ranks", facts.ranks}});
+               {"ranks", facts.ranks}};
+  std::error_code gone;
+  if (const auto cwd = std::filesystem::current_path(gone); !gone) json["cwd"] = cwd.string();
+  return Dump(json);
 }
 
 }  // namespace
@@ -146,10 +159,12 @@ Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
   Fd lock = MUSTER_TRY(Lock(files, absolute, text));
   if (files.Exists(absolute + "/run.json")) {
     const auto job = files.ReadAll(absolute + "/job.yaml", 1_MiB);
-    return Error(Code::kAlreadyExists, absolute + " holds an earlier run",
-                 fmt::format("nothing was changed; give another --run-dir, or go on from its "
-                             "checkpoints: {}",
-                             profile::CommandToGoOn(path, job ? *job : "")));
+    const std::string cwd = WorkingFolderOf(files, absolute);
+    return Error(
+        Code::kAlreadyExists, absolute + " holds an earlier run",
+        fmt::format("nothing was changed; give another --run-dir, or go on with its "
+                    "job: {}",
+                    profile::CommandToGoOn(cwd.empty() ? path : absolute, job ? *job : "", cwd)));
   }
   // One that was there already may be open to others; logs and faults may tell secrets.
   if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "agent/launch/command_writer.h"
@@ -110,11 +111,24 @@ TEST(RunFolder, RefusesASecondRunAndNamesTheFirst) {
     ASSERT_TRUE(again.has_value());
     ASSERT_TRUE(again->Begin());
   }
-  const auto third = RunFolder::Create(PosixFiles(), folder.path() + "/a/b", facts, FakeClock());
-  EXPECT_EQ(third.error().code(), Code::kAlreadyExists);
   const std::string run = folder.path() + "/a/b";
-  EXPECT_THAT(third.error().hint(), HasSubstr("muster run " + run + "/job.yaml --checkpoint-dir " +
-                                              run + "/checkpoints"));
+  const auto third = RunFolder::Create(PosixFiles(), run, facts, FakeClock());
+  EXPECT_EQ(third.error().code(), Code::kAlreadyExists);
+  EXPECT_THAT(third.error().hint(), testing::EndsWith(": muster run " + run + "/job.yaml"));
+  std::filesystem::create_directories(run + "/checkpoints/step-000000000003");
+  const auto fourth = RunFolder::Create(PosixFiles(), run, facts, FakeClock());
+  EXPECT_THAT(fourth.error().hint(), HasSubstr("muster run " + run + "/job.yaml --checkpoint-dir " +
+                                               run + "/checkpoints"));
+}
+
+TEST(RunFolder, TellsTheFolderWhereItsJobsPathsHold) {
+  const TemporaryFolder folder;
+  const std::string run = folder.path() + "/run";
+  auto made = RunFolder::Create(PosixFiles(), run, {.id = "abc"}, FakeClock());
+  ASSERT_TRUE(made.has_value());
+  ASSERT_TRUE(made->Begin());
+  const auto facts = PosixFiles().ReadAll(run + "/run.json", 1_MiB);
+  EXPECT_THAT(*facts, HasSubstr("\"cwd\": \"" + std::filesystem::current_path().string() + "\""));
 }
 
 TEST(RunFolder, NamesTheHolderWhateverItsLockSays) {

@@ -25,6 +25,7 @@ void AddFaultNotes(const std::vector<FaultNote>& notes, std::vector<FaultReport>
   for (FaultReport& fault : faults) {
     const auto note = found.find({fault.generation, fault.rank});
     if (note == found.end()) continue;
+    fault.others = note->second->others;
     fault.what = note->second->cause;
     fault.exception = note->second->exception;
     fault.decision = note->second->decision;
@@ -200,7 +201,7 @@ std::string GoOn(const RunRecords& run, const RunReport& report) {
   const bool kept = report.state == RunState::kFailed && !report.checkpoints.empty();
   const bool broke_off = report.state == RunState::kLost;
   if (run.folder.empty() || (!kept && !broke_off)) return {};
-  return CommandToGoOn(run.folder, run.job_yaml);
+  return CommandToGoOn(run.folder, run.job_yaml, run.facts.cwd);
 }
 
 /// A restart has a fault. One without a record was not measured, and must not be passed over.

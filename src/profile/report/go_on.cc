@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "spec/command.h"
 #include "spec/job.h"
@@ -10,9 +11,39 @@
 namespace muster::profile {
 namespace {
 
+constexpr std::string_view kFlags = "# flags:";
+
 bool IsPlain(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
          std::string_view("/._-+=:,@%").find(c) != std::string_view::npos;
+}
+
+/// Whether a checkpoint, or what a script saves, is in it: nothing hidden, nothing half-written.
+bool HoldsSomething(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entry(folder, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (!name.starts_with('.') && !name.ends_with(".tmp")) return true;
+  }
+  return false;
+}
+
+std::string OneLine(std::string text) {
+  std::ranges::replace_if(text, [](unsigned char c) { return c < ' '; }, ' ');
+  return text;
+}
+
+/// The words of its FlagsLine with a space before each, where a shell takes them as they are:
+/// whoever wrote the file, nothing of it is put in front of a shell that is no word.
+std::string FlagsOf(std::string_view job_yaml) {
+  if (!job_yaml.ends_with('\n')) return {};
+  job_yaml.remove_suffix(1);
+  std::string_view line = job_yaml.substr(job_yaml.rfind('\n') + 1);
+  if (!line.starts_with(kFlags)) return {};
+  line.remove_prefix(kFlags.size());
+  const bool plain = std::ranges::all_of(line, [](char c) { return c == ' ' || IsPlain(c); });
+  return plain ? std::string(line) : std::string();
 }
 
 }  // namespace
@@ -24,14 +55,23 @@ std::string ShellWord(std::string_view text) {
   return out + "'";
 }
 
-std::string CommandToGoOn(const std::string& folder, const std::string& job_yaml) {
-  std::string command = "muster run " + ShellWord(folder + "/job.yaml");
+std::string FlagsLine(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
+  std::string line(kFlags);
+  for (const std::string& word : words) line += " " + OneLine(ShellWord(word));
+  return line + "\n";
+}
+
+std::string CommandToGoOn(const std::string& folder, const std::string& job_yaml,
+                          const std::string& cwd) {
+  std::string command = cwd.empty() ? "" : "cd " + ShellWord(cwd) + " && ";
+  command += "muster run " + ShellWord(folder + "/job.yaml") + FlagsOf(job_yaml);
   const auto parsed = spec::ParseJob(job_yaml, "job.yaml");
   const std::string dir = parsed ? parsed->job.checkpoint.dir : "checkpoints";
   // An absolute one is in the job already.
-  if (!dir.starts_with('/')) {
-    command += " --checkpoint-dir " + ShellWord(spec::CheckpointFolder(dir, folder));
-  }
+  if (dir.starts_with('/')) return command;
+  const std::string saved = spec::CheckpointFolder(dir, folder);
+  if (HoldsSomething(saved)) command += " --checkpoint-dir " + ShellWord(saved);
   return command;
 }
 

@@ -25,7 +25,8 @@ std::string LostInParts(const LostSeconds& lost) {
   if (lost.exact()) {
     return fmt::format("recovery {}, replay {}", stages, FormatSeconds(lost.replay));
   }
-  return fmt::format("down {}, work up to {}", stages, FormatSeconds(lost.unknown));
+  return fmt::format("processes started after {}, work up to {}", stages,
+                     FormatSeconds(lost.unknown));
 }
 
 }  // namespace muster::profile

@@ -92,6 +92,19 @@ std::string Command(const json& object) {
   return CutText(out, kMaxText);
 }
 
+/// The ranks but `rank` that `ranks` of a fault says failed.
+std::vector<std::uint32_t> OthersThatFailed(const json& object, std::uint32_t rank) {
+  std::vector<std::uint32_t> others;
+  const json* ranks = Find(object, "ranks");
+  if (ranks == nullptr || !ranks->is_array()) return others;
+  for (const json& one : *ranks) {
+    if (!one.is_object() || Text(one, "state") != "failed") continue;
+    const auto number = Whole<std::uint32_t>(one, "rank");
+    if (number && *number != rank && *number < kMaxRanks) others.push_back(*number);
+  }
+  return others;
+}
+
 std::optional<LostSeconds> Lost(const json& object) {
   const json* lost = Find(object, "lost");
   if (lost == nullptr || !lost->is_object()) return std::nullopt;
@@ -135,6 +148,7 @@ Result<RunFacts> ReadRunFacts(std::string_view text) {
                   .name = Text(document, "name"),
                   .version = Text(document, "version"),
                   .host = Text(document, "host"),
+                  .cwd = Text(document, "cwd"),
                   .pid = Whole<std::int64_t>(document, "pid").value_or(0),
                   .created_utc = Text(document, "created_utc"),
                   .created_ns = *created,
@@ -208,6 +222,7 @@ std::optional<FaultNote> ReadFault(std::string_view text) {
   if (!generation || !rank || *rank >= kMaxRanks) return std::nullopt;
   return FaultNote{.generation = *generation,
                    .rank = *rank,
+                   .others = OthersThatFailed(document, *rank),
                    .cause = Text(document, "cause"),
                    .exception = Text(document, "exception"),
                    .decision = Text(document, "decision"),

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "profile/report/lost.h"
@@ -29,6 +30,7 @@ struct RunFacts {
   std::string name;
   std::string version;
   std::string host;
+  std::string cwd;  ///< the working folder of muster run; "" when it is not recorded
   std::int64_t pid = 0;
   std::string created_utc;
   std::int64_t created_ns = 0;  ///< CLOCK_MONOTONIC, as every *_ns here
@@ -89,10 +91,11 @@ std::optional<StepRow> ReadStep(std::string_view line);
 struct FaultNote {
   std::uint64_t generation = 0;
   std::uint32_t rank = 0;
-  std::string cause;      ///< "killed by SIGKILL"
-  std::string exception;  ///< the last line of its stderr
-  std::string decision;   ///< what was done about it
-  std::string out_tail;   ///< as written, the last kMaxTail bytes
+  std::vector<std::uint32_t> others;  ///< ranks that had died too when it was decided on
+  std::string cause;                  ///< "killed by SIGKILL"
+  std::string exception;              ///< the last line of its stderr
+  std::string decision;               ///< what was done about it
+  std::string out_tail;               ///< as written, the last kMaxTail bytes
   std::string err_tail;
 };
 std::optional<FaultNote> ReadFault(std::string_view text);

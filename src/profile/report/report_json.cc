@@ -61,6 +61,7 @@ Json FromWorker(const WorkerSpan& worker) {
 Json FromFault(const FaultReport& fault) {
   return {{"gen", fault.generation},
           {"rank", fault.rank},
+          {"others", fault.others},
           {"cause", fault.cause},
           {"exit", fault.exit},
           {"what", fault.what},

@@ -54,11 +54,12 @@ TEST(BuildReport, MeasuresTheFaultByTheDefinitionsOfTheRunFolder) {
   EXPECT_THAT(report.notes, IsEmpty());
 }
 
-void WriteFault(const Scratch& scratch, std::string_view tail) {
+void WriteFault(const Scratch& scratch, std::string_view tail,
+                std::string_view ranks = R"({"rank":0,"state":"running"})") {
   std::ofstream(scratch.path() + "/fault-1.json")
       << R"({"format":"muster-fault/1","rank":1,"generation":1,"step":341,"cause":"killed by SIGKILL",)"
       << R"("exception":"ValueError: \u001b[31mbad\u001b[0m <b>","decision":"all 2 ranks restarted",)"
-      << R"("ranks":[{"rank":0,"state":"running"}],"stderr_tail":")" << tail << R"("})";
+      << R"("ranks":[)" << ranks << R"(],"stderr_tail":")" << tail << R"("})";
 }
 
 TEST(BuildReport, TellsWhatTheRecordOfAFaultSays) {
@@ -301,9 +302,14 @@ TEST(BuildReport, SaysHowToGoOnWithARunThatBrokeOffOrFailedWithACheckpoint) {
         FakeRunOptions{.recovers = false}}) {
     const Scratch scratch;
     WriteFakeRun(scratch.path(), options);
+    const std::string saved = scratch.path() + "/checkpoints";
+    const std::string again = "muster run " + scratch.path() + "/job.yaml";
+    EXPECT_EQ(ReportOf(scratch).go_on, again);  // the trainer saves elsewhere
+    std::filesystem::create_directories(saved + "/step-000000000003.tmp");
+    EXPECT_EQ(ReportOf(scratch).go_on, again);
+    std::filesystem::create_directory(saved + "/step-000000000003");
     const RunReport report = ReportOf(scratch);
-    EXPECT_EQ(report.go_on, "muster run " + scratch.path() + "/job.yaml --checkpoint-dir " +
-                                scratch.path() + "/checkpoints");
+    EXPECT_EQ(report.go_on, again + " --checkpoint-dir " + saved);
     EXPECT_THAT(SummaryText(report), HasSubstr("to go on    " + report.go_on));
     EXPECT_EQ(nlohmann::json::parse(ReportJson(report))["go_on"], report.go_on);
   }
@@ -326,6 +332,58 @@ TEST(CommandToGoOn, NamesNoFolderThatTheJobHasAlready) {
                           "command: [a]\n  checkpoint: {dir: /kept}\n"),
             "muster run r/job.yaml");
   EXPECT_EQ(ShellWord("it's"), "'it'\\''s'");
+}
+
+TEST(CommandToGoOn, GoesToTheFolderWhereTheRunWasStarted) {
+  EXPECT_EQ(CommandToGoOn("/w/r", "", "/w/my work"), "cd '/w/my work' && muster run /w/r/job.yaml");
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 20, .fault_step = 0, .result = false});
+  std::string facts = ReadText(scratch.path() + "/run.json");
+  facts.insert(1, R"("cwd":"/w",)");
+  std::ofstream(scratch.path() + "/run.json") << facts;
+  EXPECT_THAT(ReportOf(scratch).go_on, testing::StartsWith("cd /w && muster run "));
+}
+
+TEST(CommandToGoOn, GivesTheFlagsThatTheJobFileCouldNotHold) {
+  const std::string job = "kind: Job\n";
+  EXPECT_EQ(FlagsLine({}), "");
+  EXPECT_EQ(FlagsLine({"--grace", "5", "--role", "x"}), "# flags: --grace 5 --role x\n");
+  EXPECT_EQ(CommandToGoOn("r", job + FlagsLine({"--grace", "5"})),
+            "muster run r/job.yaml --grace 5");
+}
+
+TEST(CommandToGoOn, PutsNothingOfAFileBeforeAShellThatIsNoWord) {
+  for (const char* line : {"# flags: --role 'a b'\n", "# flags: ; rm x\n", "# flags: $(rm x)\n",
+                           "# flags: a\n#\n", "# flags: --grace 5"}) {
+    EXPECT_EQ(CommandToGoOn("r", std::string("kind: Job\n") + line), "muster run r/job.yaml")
+        << line;
+  }
+  EXPECT_EQ(FlagsLine({"--role", "a\nb"}), "# flags: --role 'a b'\n");
+}
+
+TEST(Verdict, CallsACtrlCNoFailure) {
+  const RunReport report = ReportOf({.recovers = false, .reason = "interrupted by SIGINT"});
+  EXPECT_THAT(Verdict(report),
+              testing::MatchesRegex("INTERRUPTED by SIGINT after [0-9.]+ s — 341 steps done"));
+  EXPECT_EQ(nlohmann::json::parse(ReportJson(report))["state"], "FAILED");
+}
+
+TEST(SummaryText, NamesEveryRankThatHadDied) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.ranks = 4});
+  WriteFault(scratch, "",
+             R"({"rank":0,"state":"running"},{"rank":1,"state":"failed"},[],)"
+             R"({"rank":2,"state":"failed"},{"rank":"3","state":"failed"})");
+  const RunReport report = ReportOf(scratch);
+  EXPECT_THAT(SummaryText(report),
+              HasSubstr("rank 1 killed by SIGKILL at step 342 (and rank 2), "));
+  EXPECT_EQ(nlohmann::json::parse(ReportJson(report))["faults"][0]["others"],
+            nlohmann::json::array({2}));
+}
+
+TEST(SummaryText, SaysOfCheckpointsHowManyWereSaved) {
+  EXPECT_THAT(SummaryText(ReportOf(FakeRunOptions{})),
+              HasSubstr("checkpoints 6 saved, the last at step 600"));
 }
 
 TEST(SummaryText, KeepsHostileNamesOffTheTerminal) {

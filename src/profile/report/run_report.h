@@ -49,6 +49,7 @@ struct FaultReport {
   std::uint32_t rank = 0;
   std::string cause;
   std::string exit;
+  std::vector<std::uint32_t> others;  ///< ranks that had died too when it was decided on
   std::string what;                   ///< "killed by SIGKILL", of fault-G.json as the next two
   std::string exception;              ///< the last line of its stderr
   std::string decision;               ///< what was done about it
@@ -153,6 +154,12 @@ RunReport BuildReport(RunRecords records);
 
 /// "SUCCEEDED — 600 steps in 41.2 s, one fault survived, 3.2 s lost".
 std::string Verdict(const RunReport& report);
+
+/// " (and rank 1)" when more than one rank died, or nothing.
+std::string AndOthers(const FaultReport& fault);
+
+/// Whether it was ended by a signal to `muster run`: a Ctrl-C is no failure of the job's.
+bool WasInterrupted(const RunReport& report);
 
 /// " at step 342", or nothing for a program that reports no steps.
 std::string AtStep(const FaultReport& fault);

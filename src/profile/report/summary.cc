@@ -26,9 +26,9 @@ void AddFaults(const RunReport& report, std::string& out) {
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     const FaultReport& fault = report.faults[i];
     AddLine(out, "fault",
-            fmt::format("rank {} {}{}, {} into the run", fault.rank,
+            fmt::format("rank {} {}{}{}, {} into the run", fault.rank,
                         fault.what.empty() ? fault.cause : fault.what, AtStep(fault),
-                        FormatSeconds(fault.died)));
+                        AndOthers(fault), FormatSeconds(fault.died)));
     AddLine(out, "", CutText(fault.exception, 200));
     AddLine(out, "", "lost " + LossInParts(fault.lost));
   }
@@ -72,7 +72,7 @@ std::string SummaryText(const RunReport& report) {
   }
   if (!report.checkpoints.empty()) {
     AddLine(out, "checkpoints",
-            fmt::format("{}, the last at step {}", report.checkpoints.size(),
+            fmt::format("{} saved, the last at step {}", report.checkpoints.size(),
                         report.checkpoints.back().step));
   }
   AddLine(out, "to go on", report.go_on);

@@ -8,6 +8,8 @@
 namespace muster::profile {
 namespace {
 
+constexpr std::string_view kInterrupted = "interrupted ";
+
 std::string FaultsInWords(const RunReport& report) {
   const auto survived =
       static_cast<std::uint64_t>(std::ranges::count_if(report.faults, &FaultReport::survived));
@@ -30,11 +32,25 @@ std::string WhyItFailed(const RunReport& report) {
   if (!report.reason.empty()) return report.reason;
   if (report.faults.empty()) return "no reason was recorded";
   const FaultReport& last = report.faults.back();
-  return fmt::format("rank {} ended with {}", last.rank,
-                     last.exit.empty() ? last.cause : last.exit);
+  return fmt::format("rank {} ended with {}{}", last.rank,
+                     last.exit.empty() ? last.cause : last.exit, AndOthers(last));
 }
 
 }  // namespace
+
+std::string AndOthers(const FaultReport& fault) {
+  constexpr std::size_t kMost = 8;
+  if (fault.others.empty()) return {};
+  std::string out = fault.others.size() == 1 ? " (and rank " : " (and ranks ";
+  for (std::size_t i = 0; i < fault.others.size() && i < kMost; ++i) {
+    out += fmt::format("{}{}", i == 0 ? "" : ", ", fault.others[i]);
+  }
+  return out + (fault.others.size() > kMost ? ", …)" : ")");
+}
+
+bool WasInterrupted(const RunReport& report) {
+  return report.state == RunState::kFailed && report.reason.starts_with(kInterrupted);
+}
 
 std::string AtStep(const FaultReport& fault) {
   if (!fault.step) return {};
@@ -48,6 +64,10 @@ std::string Verdict(const RunReport& report) {
     case RunState::kSucceeded:
       return fmt::format("SUCCEEDED — {} {}{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kFailed:
+      if (WasInterrupted(report)) {
+        return fmt::format("INTERRUPTED {} after {}{}", report.reason.substr(kInterrupted.size()),
+                           wall, report.steps ? " — " + done + " done" : "");
+      }
       return fmt::format("FAILED after {} — {}", done, WhyItFailed(report));
     case RunState::kRunning:
       return fmt::format("RUNNING — {} {} so far{}", WorkDone(report), wall, FaultsInWords(report));

@@ -39,7 +39,7 @@ struct Alike {
   const FaultReport* last = nullptr;
   std::vector<std::uint64_t> generations;
   bool Has(const FaultReport& fault) const {
-    return last->rank == fault.rank && last->what == fault.what &&
+    return last->rank == fault.rank && last->others == fault.others && last->what == fault.what &&
            last->exception == fault.exception;
   }
 };
@@ -63,9 +63,10 @@ std::vector<Alike> Join(const std::vector<FaultReport>& faults) {
 std::string NoteHtml(const Alike& alike) {
   const std::size_t times = alike.generations.size();
   const FaultReport& fault = *alike.last;
-  std::string out = fmt::format("<p>Rank {}, {}{}: <b>{}</b>", fault.rank,
-                                times > 1 ? fmt::format("{} times, ", times) : "",
-                                Generations(alike.generations), PlainHtml(fault.what, 200));
+  std::string out =
+      fmt::format("<p>Rank {}, {}{}: <b>{}</b>{}", fault.rank,
+                  times > 1 ? fmt::format("{} times, ", times) : "", Generations(alike.generations),
+                  PlainHtml(fault.what, 200), AndOthers(fault));
   if (!fault.exception.empty()) {
     out += fmt::format(" <code>{}</code>", PlainHtml(fault.exception, 600));
   }

@@ -50,7 +50,7 @@ class RuleReader {
     Word("onNonNumber", "slow, fault or ignore", ParseNonNumber, rule.on_non_number);
     Word("action", "notify, dump, restart-process, restart-job, fail or drain-node", ParseAct,
          rule.action);
-    RefuseBothNames();
+    UniteNames();
     keys_.Finish();
     return rule;
   }
@@ -104,10 +104,15 @@ class RuleReader {
     out = *parsed;
   }
 
-  void RefuseBothNames() {
+  /// A key is given under either name, and not under both.
+  void UniteNames() {
     for (const auto& [ours, theirs] : kTwice) {
       const Value* second = keys_.Take(theirs);
-      if (second == nullptr || keys_.Take(ours) == nullptr) continue;
+      if (second == nullptr) continue;
+      if (keys_.Take(ours) == nullptr) {
+        findings_.Seen(keys_.PathOf(ours), second->place);
+        continue;
+      }
       findings_.Add(second->place, keys_.PathOf(theirs),
                     fmt::format("'{}' and '{}' are the same key, and both are given",
                                 keys_.PathOf(ours), theirs));

@@ -73,6 +73,15 @@ TEST(LogRule, IsReadFromHyperPodsKeys) {
                            .stop = "done"}));
 }
 
+TEST(LogRule, IsGivenAndFaultyAtHyperPodsKeyToo) {
+  const auto job = JobWithRule("name: r, logPattern: x, faultOnMatch: true");
+  ASSERT_TRUE(job.has_value());
+  EXPECT_TRUE(job->given.contains("spec.logRules[0].pattern"));
+  EXPECT_TRUE(job->given.contains("spec.logRules[0].fault"));
+  EXPECT_FALSE(job->given.contains("spec.logRules[0].every"));
+  EXPECT_THAT(ErrorOf("name: r, logPattern: '(?=x)', every: 1m"), HasSubstr("job.yaml:7:29: "));
+}
+
 TEST(LogRule, IsRefusedWhereItMakesNoSense) {
   const std::pair<std::string_view, std::string_view> cases[] = {
       {"name: r, pattern: x", "never fires"},

@@ -128,7 +128,8 @@ TEST(HeadLiteral, ChangesNeitherMatchNorGroup) {
       std::optional<std::string_view> expected;
       ASSERT_EQ(pattern->Find(line, group), plain->Find(line, expected)) << text << " in " << line;
       ASSERT_EQ(group, expected) << text << " in " << line;
-      if (group) ASSERT_EQ(group->data(), expected->data()) << text << " in " << line;
+      if (!group) continue;
+      ASSERT_EQ(group->data(), expected->data()) << text << " in " << line;
     }
   }
   EXPECT_GT(with_head, 2000U);

@@ -6,9 +6,11 @@
  * is a fixed binary tree over the rank index,
  * ((r0+r1)+(r2+r3))…, so that canonical training is bitwise equal for 1, 2, 4, 8 ranks. 16-bit
  * types are accumulated in fp32. Every call carries (sequence, operation, type, count, root, site):
- * when ranks disagree, each gets MUSTER_COLL_MISMATCH and a message naming both sides; nothing
- * hangs. Abort is cooperative: muster_coll_abort (any process that holds the arena) makes every
- * waiting and later call return MUSTER_COLL_ABORTED.
+ * when ranks disagree, each gets MUSTER_COLL_MISMATCH and a message naming both sides, but for a
+ * strict majority that agrees: its ranks get MUSTER_COLL_ABORTED with the same message, because the
+ * fault is another one's. So does whoever waits for a rank that closed its group. Nothing hangs.
+ * Abort is cooperative: muster_coll_abort (any process that holds the arena) makes every waiting
+ * and later call return MUSTER_COLL_ABORTED.
  *
  * One thread per group. Buffers may lie anywhere; those from muster_coll_alloc lie in the arena and
  * are reduced without a copy.

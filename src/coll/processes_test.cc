@@ -167,14 +167,33 @@ TEST(Mismatch, IsFoundInCountTypeRootAndSite) {
   }
 }
 
+TEST(Mismatch, IsTheFaultOfTheOddOneWhenMostRanksAgree) {
+  const Fd fd = MakeArena(3);
+  const auto body = [](Group& group) {
+    const bool odd = group.rank() == Rank(1);
+    const Status status = group.Barrier(odd ? "eval" : "step");
+    if (status) return 1;
+    if (status.error().code() != (odd ? Code::kConflict : Code::kCancelled)) return 2;
+    if (status.error().message().find("rank 1 called barrier('eval') while rank 0 called "
+                                      "barrier('step')") == std::string::npos) {
+      return 3;
+    }
+    const Status later = group.Barrier("step");  // it does not wait for anybody
+    return !later && later.error().code() == (odd ? Code::kPrecondition : Code::kCancelled) ? 0 : 4;
+  };
+  EXPECT_THAT(RunProcesses(fd.get(), 3, body), Each(0));
+}
+
 TEST(Mismatch, IsToldWhenARankHasLeft) {
   const Fd fd = MakeArena(3);
   const auto body = [](Group& group) {
     if (!group.Barrier("first")) return 1;
     if (group.rank() == Rank(1)) return 0;  // the group closes as the process returns
     const Status status = group.Barrier("second");
-    if (status || status.error().code() != Code::kConflict) return 2;
-    return status.error().message().find("rank 1 closed its group") == 0 ? 0 : 3;
+    if (status || status.error().code() != Code::kCancelled) return 2;
+    if (status.error().message().find("rank 1 closed its group") != 0) return 3;
+    const Status later = group.Barrier("third");
+    return !later && later.error().code() == Code::kCancelled ? 0 : 4;
   };
   const auto run = [&](Group& group) {
     Group owned = std::move(group);

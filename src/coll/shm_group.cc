@@ -95,6 +95,11 @@ muster_coll_status ShmGroup::Begin(const CallSpec& spec, const void* buffer, std
   const std::uint64_t sequence = sequence_.load(std::memory_order_relaxed) + 1;
   sequence_.store(sequence, std::memory_order_relaxed);
   call_ = MakeRecord(spec, sequence);
+  // No meeting will pass any more, and a slow rank may still be reading the record that this one
+  // would replace.
+  const std::uint32_t epoch = arena_->header().epoch.load(std::memory_order_acquire);
+  if ((epoch & kFailedBit) != 0) return Fail(Meeting::kFailed);
+  if ((epoch & kClosedBit) != 0) return Fail(Meeting::kPeerLeft);
   if (buffer != nullptr) call_.buffer = arena_->OffsetOf(rank_, buffer, bytes);
   arena_->rank(rank_).calls[sequence % 2] = call_;
   return MUSTER_COLL_OK;
@@ -106,15 +111,19 @@ const CallRecord& ShmGroup::CallOf(std::uint32_t rank) const {
 
 muster_coll_status ShmGroup::Agree() {
   if (const auto status = Meet(); status != MUSTER_COLL_OK) return status;
-  const CallRecord& first = CallOf(0);
-  for (std::uint32_t rank = 1; rank < world_; ++rank) {
-    const CallRecord& other = CallOf(rank);
-    if (SameCall(first, other)) continue;
-    return Broken(MUSTER_COLL_MISMATCH, "rank " + std::to_string(rank) + " called " +
-                                            Describe(other) + " while rank 0 called " +
-                                            Describe(first));
+  std::uint32_t alike = 0;
+  std::uint32_t odd = 0;  // the first that did not call what rank 0 called
+  for (std::uint32_t rank = 0; rank < world_; ++rank) {
+    alike += SameCall(call_, CallOf(rank)) ? 1 : 0;
+    if (odd == 0 && !SameCall(CallOf(0), CallOf(rank))) odd = rank;
   }
-  return MUSTER_COLL_OK;
+  if (alike == world_) return MUSTER_COLL_OK;
+  const std::string text = "rank " + std::to_string(odd) + " called " + Describe(CallOf(odd)) +
+                           " while rank 0 called " + Describe(CallOf(0));
+  if (2 * alike <= world_) return Broken(MUSTER_COLL_MISMATCH, text);
+  // Most ranks called this: the fault is another one's, and with it gone we could go on.
+  FailArena(arena_->header(), MUSTER_COLL_ABORTED, text.c_str());
+  return Fail(Meeting::kFailed);
 }
 
 muster_coll_status ShmGroup::Meet() {
@@ -163,10 +172,11 @@ ShmGroup::Meeting ShmGroup::WaitFor(std::uint32_t epoch) {
 muster_coll_status ShmGroup::Fail(Meeting meeting) {
   if (meeting == Meeting::kTimedOut) return FailTimeout();
   if (meeting == Meeting::kPeerLeft) {
+    // Whatever it left for, it was not our call that was wrong.
     const std::uint32_t left = arena_->header().first_left.load(std::memory_order_acquire) - 1;
-    return Broken(MUSTER_COLL_MISMATCH, "rank " + std::to_string(left) +
-                                            " closed its group while rank " +
-                                            std::to_string(rank_) + " called " + Describe(call_));
+    message_ = "rank " + std::to_string(left) + " closed its group while rank " +
+               std::to_string(rank_) + " called " + Describe(call_);
+    return MUSTER_COLL_ABORTED;
   }
   std::string text;
   const muster_coll_status status = FailureOf(arena_->header(), text);

@@ -138,7 +138,9 @@ bool Checkpoints::Due(std::uint64_t step, std::uint64_t total) const {
 Result<std::vector<std::uint64_t>> Checkpoints::TakeFolder() {
   const std::string& folder = options_.folder;
   MUSTER_TRY(checkpoint::MakeFolder(worker_->files, folder));
-  lock_ = MUSTER_TRY(checkpoint::FolderLock::Take(folder, run_, kLockPatience));
+  // Under muster run the parent of all ranks starts another rank 0 when this one dies.
+  const int keeper = worker_->env.run_id.empty() ? 0 : ::getppid();
+  lock_ = MUSTER_TRY(checkpoint::FolderLock::Take(folder, run_, kLockPatience, keeper));
   if (!lock_->held()) {
     log::Warn(
         "the file system of the checkpoint folder has no locks, take care that no other run "

@@ -62,6 +62,27 @@ TEST(FolderLock, WaitsForAHolderThatIsKilled) {
   ::waitpid(holder, nullptr, 0);
 }
 
+TEST(FolderLock, StaysWithARunWhoseHolderIsBeingReplaced) {
+  const TemporaryFolder folder;
+  const pid_t keeper = ::fork();
+  if (keeper == 0) {
+    for (;;) ::pause();
+  }
+  {
+    EXPECT_TRUE(FolderLock::Take(folder.path(), "r1", kNoPatience, keeper));
+  }  // its rank 0 dies
+  const auto stranger = FolderLock::Take(folder.path(), "r2", kNoPatience);
+  ASSERT_FALSE(stranger);
+  EXPECT_EQ(stranger.error().code(), Code::kConflict);
+  EXPECT_THAT(stranger.error().message(), HasSubstr("run r1)"));
+  {
+    EXPECT_TRUE(FolderLock::Take(folder.path(), "r1", kNoPatience, keeper));
+  }  // the next rank 0
+  ::kill(keeper, SIGKILL);
+  ::waitpid(keeper, nullptr, 0);
+  EXPECT_TRUE(FolderLock::Take(folder.path(), "r2", kNoPatience));
+}
+
 TEST(FolderLock, PrintsNothingStrangeFromTheFile) {
   const TemporaryFolder folder;
   const auto lock = FolderLock::Take(folder.path(), "r1", kNoPatience);

@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/log.h"
 #include "train/trainer.h"
 
 namespace muster::train {
@@ -81,17 +82,30 @@ std::string EvalLine(std::uint64_t step, std::uint64_t generation, const Score& 
               Number{score.count});
 }
 
-Status Report::Evaluated(std::uint64_t step, const std::string& split, const Score& score) {
-  if (!worker_->IsFirst()) return Ok();
+bool Report::LacksEvaluation(std::uint64_t step) const {
+  if (worker_->env.run_folder.empty()) return false;
+  const auto scores = worker_->files.ReadAll(worker_->env.run_folder + "/eval.jsonl", 64_MiB);
+  const std::string line = Text("{\"step\":%llu,", Number{step});
+  return !scores || scores->find(line) == std::string::npos;
+}
+
+void Report::Evaluated(std::uint64_t step, const std::string& split, const Score& score) {
+  if (!worker_->IsFirst()) return;
   PrintLine(split + Text(" accuracy=%.4f loss=%.4f samples=%llu step=%llu",
                          Mean(static_cast<double>(score.correct), score.count),
                          Mean(score.loss_sum, score.count), Number{score.count}, Number{step}));
-  if (worker_->env.run_folder.empty()) return Ok();
+  if (worker_->env.run_folder.empty()) return;
   const std::string line = EvalLine(step, worker_->env.generation.value(), score);
   const std::string path = worker_->env.run_folder + "/eval.jsonl";
-  auto file = MUSTER_TRY(worker_->files.Create(path, {.append = true}));
-  MUSTER_TRY(file->Write(AsBytes(line)));
-  return file->Close();
+  const auto append = [&]() -> Status {
+    auto file = MUSTER_TRY(worker_->files.Create(path, {.append = true}));
+    MUSTER_TRY(file->Write(AsBytes(line)));
+    return file->Close();
+  };
+  if (const Status kept = append(); !kept) {
+    log::Warn("a score is not in the run folder",
+              {{"step", step}, {"error", kept.error().message()}});
+  }
 }
 
 }  // namespace muster::train

@@ -24,8 +24,11 @@ class Report {
   void WentOn(std::uint64_t step);
   /// There is nothing to evaluate on.
   void Unevaluated();
-  /// Prints the score and appends it to the run folder, when there is one.
-  Status Evaluated(std::uint64_t step, const std::string& split, const Score& score);
+  /// Whether the run folder, when there is one, has no score of `step`.
+  bool LacksEvaluation(std::uint64_t step) const;
+  /// Prints the score and appends it to the run folder, when there is one. What the folder does not
+  /// take is warned of: a score that is on the screen is no reason to stop training.
+  void Evaluated(std::uint64_t step, const std::string& split, const Score& score);
 
   /// While it lives no time passes for the rate.
   class Pause {

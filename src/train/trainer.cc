@@ -184,9 +184,13 @@ class Run {
       outcome_.step = durable_ = resumed->step;
     } else {
       task_.Initialize(options_.seed);
+      // A survivor that lost its state half way through taking over another has old moments.
+      optimizer_->Reset();
       outcome_.step = 0;
     }
-    stage_ = Stage::kEvaluated;
+    // A run that died between a save and the evaluation behind it owes the evaluation.
+    const bool owes = resumed && EvaluationDue() && MUSTER_TRY(LacksEvaluation());
+    stage_ = owes ? Stage::kSaved : Stage::kEvaluated;
     return Ok();
   }
 
@@ -282,11 +286,22 @@ class Run {
     return Ok();
   }
 
+  bool EvaluationDue() const {
+    return splits_.test != nullptr && options_.eval_every > 0 && outcome_.step > 0 &&
+           outcome_.step % options_.eval_every == 0;
+  }
+
+  // What rank 0 finds in the run folder, on every rank.
+  Result<bool> LacksEvaluation() {
+    std::uint64_t lacks = report_.LacksEvaluation(outcome_.step) ? 1 : 0;
+    MUSTER_TRY(worker_.group.Broadcast(std::as_writable_bytes(std::span(&lacks, 1)), Rank{0},
+                                       "owed evaluation"));
+    return lacks != 0;
+  }
+
   Status EvaluateIfDue(bool always) {
-    const bool regular = options_.eval_every > 0 && outcome_.step % options_.eval_every == 0;
-    if (splits_.test == nullptr || !(always || regular || outcome_.step == options_.steps)) {
-      return Ok();
-    }
+    const bool wanted = always || EvaluationDue() || outcome_.step == options_.steps;
+    if (splits_.test == nullptr || !wanted) return Ok();
     timer_.Enter(os::Phase::kEval);
     const Report::Pause pause(report_);
     outcome_.score = MUSTER_TRY(Evaluate(task_, worker_, splits_.test,
@@ -295,7 +310,8 @@ class Run {
                                           .drop_colour = options_.drop_colour,
                                           .classes = ClassesOf(splits_),
                                           .decode_threads = options_.decode_threads}));
-    return report_.Evaluated(outcome_.step, splits_.test_name, *outcome_.score);
+    report_.Evaluated(outcome_.step, splits_.test_name, *outcome_.score);
+    return Ok();
   }
 
   Task& task_;

@@ -62,6 +62,14 @@ Result<AdamW> AdamW::Create(const FlatModel& model, const AdamWOptions& options)
   return optimizer;
 }
 
+void AdamW::Reset() {
+  for (std::size_t i = 0; i < model_->units().size(); ++i) {
+    std::ranges::fill(Moment1(i), 0.0F);
+    std::ranges::fill(Moment2(i), 0.0F);
+  }
+  steps_ = 0;
+}
+
 std::span<float> AdamW::Moment1(std::size_t unit) const {
   return {memory_->moment1[unit].get(), model_->units()[unit]->values().size()};
 }

@@ -38,6 +38,8 @@ class AdamW {
   /// bits on every rank, all of them stop.
   Result<double> Step(double learning_rate);
 
+  /// As created: no step was made.
+  void Reset();
   std::uint64_t steps() const { return steps_; }
   void RestoreSteps(std::uint64_t steps) { steps_ = steps; }
   /// First and second moment of a unit, laid out like its parameters.

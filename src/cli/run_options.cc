@@ -87,7 +87,8 @@ Status SetZygote(const std::string& preload, agent::RunOptions& options) {
     const auto modules =
         asked ? MUSTER_TRY(ModulesOf(preload))
               : agent::GuessPreload(PosixFiles(), options.command, *python, AbsolutePath("."));
-    if (modules.empty()) return Ok();
+    const bool source = agent::IsSource(PosixFiles(), options.command, *python, AbsolutePath("."));
+    if (modules.empty() || !source) return Ok();
     options.zygote = agent::PythonZygote(options.command, *python, modules);
     options.preload = fmt::format("{}", fmt::join(modules, ", "));
   }

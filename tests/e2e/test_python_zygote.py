@@ -5,6 +5,7 @@ Each script runs twice, forked and executed, and what it found, wrote and ended 
 import os
 import pathlib
 import re
+import zipapp
 
 import pytest
 
@@ -145,6 +146,7 @@ def test_the_command_line_that_ps_shows_is_the_scripts(start, script, python):
             "import threading, time; threading.Thread(target=time.sleep, args=(600,), daemon=True).start()",
             "it has threads",
         ),
+        ("kept = open('kept.log', 'w')", "kept.log open"),
         ("raise ImportError('libcuda.so.1: cannot open')", "ImportError: libcuda.so.1"),
         ("import os; os._exit(9)", "exit code 9"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
@@ -173,6 +175,25 @@ os.register_at_fork(after_in_parent=start)
     assert run.end() == 0, run.err
     assert run.log(2, 2) == b"ran\n"
     assert "the fork server cannot copy itself" in run.err
+
+
+def test_an_archive_and_a_folder_run_as_they_are(start, python, tmp_path):
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "__main__.py").write_text("import torch_free as t\nprint(t.value, __spec__ is not None)\n")
+    (app / "torch_free.py").write_text("value = 7\n")
+    zipapp.create_archive(app, tmp_path / "app.pyz")
+    for program in (app, tmp_path / "app.pyz"):
+        run = start(python, program, flags=["--preload", "json", "--max-restarts", 0])
+        assert run.end() == 0, run.err
+        assert run.log(0) == b"7 True\n"
+
+
+def test_the_locale_is_the_one_that_python_chooses(both, monkeypatch):
+    for name in ("LANG", "LC_ALL", "LC_CTYPE"):
+        monkeypatch.delenv(name, raising=False)
+    forked, executed = both("-c", "import os; print(os.environ.get('LC_CTYPE'))")
+    assert forked == executed
 
 
 @pytest.mark.parametrize("preload", ["", "a b", ",", "a,,b", "../x"])

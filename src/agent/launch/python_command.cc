@@ -173,6 +173,17 @@ std::vector<std::string> GuessPreload(FileSystem& files, const std::vector<std::
   return {};
 }
 
+bool IsSource(FileSystem& files, const std::vector<std::string>& command,
+              const PythonProgram& program, const std::string& folder) {
+  if (program.kind != PythonProgram::Kind::kFile) return true;
+  const std::string& word = command[program.index];
+  const std::string path = word.starts_with('/') ? word : folder + "/" + word;
+  if (!files.Exists(path)) return true;
+  const auto text = files.ReadAll(path, kMostSource);
+  // Whatever is larger, or no file: nobody writes a MiB of Python into one.
+  return text && text->find('\0') == std::string::npos;
+}
+
 std::vector<std::string> PythonZygote(const std::vector<std::string>& command,
                                       const PythonProgram& program,
                                       const std::vector<std::string>& modules) {

@@ -28,6 +28,11 @@ std::optional<PythonProgram> ParsePython(const std::vector<std::string>& command
 std::vector<std::string> GuessPreload(FileSystem& files, const std::vector<std::string>& command,
                                       const PythonProgram& program, const std::string& folder);
 
+/// Whether a copy can run it: a source. Of a folder, an archive (zipapp) or compiled code it
+/// cannot; what is not there it tells as Python does. A relative path is below `folder`.
+bool IsSource(FileSystem& files, const std::vector<std::string>& command,
+              const PythonProgram& program, const std::string& folder);
+
 /// The argv of the fork server; its socket is descriptor 3.
 std::vector<std::string> PythonZygote(const std::vector<std::string>& command,
                                       const PythonProgram& program,

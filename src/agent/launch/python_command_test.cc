@@ -109,6 +109,20 @@ TEST_F(GuessPreloadTest, ReadsTheStatementsOfCode) {
   EXPECT_FALSE(WantsTorch({"python3", "-c", "print('import')"}));
 }
 
+TEST_F(GuessPreloadTest, LeavesWhatIsNoSourceToExec) {
+  const auto is_source = [&](const Words& command) {
+    return IsSource(files_, command, *ParsePython(command), "/w");
+  };
+  Put("/w/app/__main__.py", "import torch\n");
+  Put("/w/app.pyz", std::string("#!/usr/bin/env python3\nPK\x03\x04\0\0", 29));
+  Put("/w/train.py", "import torch\n");
+  EXPECT_TRUE(is_source({"python3", "train.py"}));
+  EXPECT_TRUE(is_source({"python3", "absent.py"}));
+  EXPECT_TRUE(is_source({"python3", "-m", "app"}));
+  EXPECT_FALSE(is_source({"python3", "app.pyz"}));
+  EXPECT_FALSE(is_source({"python3", "/w/app"}));
+}
+
 TEST(PythonZygote, KeepsTheFlagsAndCarriesTheCommand) {
   const Words file = {"python3", "-u", "-W", "error", "t.py", "x"};
   const Words words = PythonZygote(file, *ParsePython(file), {"torch", "net"});

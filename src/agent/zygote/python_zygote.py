@@ -109,16 +109,20 @@ class Cloner:
         return call(self.clone, flags, 0, pidfd, self.thread_id, self.thread_id)
 
 
-def why_not_copied():
-    """A lock that another thread holds would stay locked in a copy, and a GPU's context does not survive one."""
+def why_not_copied(ours):
+    """A lock that another thread holds would stay locked in a copy, a GPU's context does not survive one, and where a
+    module keeps a file open a copy has something else. `ours`: descriptors that may be there."""
     if len(os.listdir("/proc/self/task")) != 1:
         return "it has threads"
     for name in os.listdir("/proc/self/fd"):
         try:
-            if os.readlink(f"/proc/self/fd/{name}").startswith("/dev/nvidia"):
-                return "it holds a GPU"
+            target = os.readlink(f"/proc/self/fd/{name}")
         except OSError:
-            pass  # the folder's own descriptor
+            continue  # the folder's own descriptor
+        if target.startswith("/dev/nvidia"):
+            return "it holds a GPU"
+        if int(name) > 2 and int(name) not in ours:
+            return f"it has {target} open"
     return None
 
 
@@ -154,7 +158,7 @@ def serve(link, cloner):
         if request.is_fork:
             pid, pidfd, error = 0, -1, errno.EMFILE
             if request.whole:
-                pid, pidfd, error = copy(cloner, request)
+                pid, pidfd, error = copy(link, cloner, request)
             if error == 0 and pid == 0:
                 link.detach()
                 return request
@@ -162,8 +166,8 @@ def serve(link, cloner):
         request.close()
 
 
-def copy(cloner, request):
-    reason = why_not_copied()
+def copy(link, cloner, request):
+    reason = why_not_copied({link.fileno(), *request.fds})
     if reason:
         print(f"not copied: {reason}", file=sys.stderr, flush=True)
         return 0, -1, errno.EBUSY
@@ -225,7 +229,10 @@ def become_worker(request):
     if command.folder:
         os.chdir(command.folder)
     place(request.fds[1:4] + request.fds[FORK_FDS:])
+    coerced = os.environb.get(b"LC_CTYPE")  # by the interpreter, at its start (PEP 538)
     os.environ.clear()
+    if coerced and not {b"LC_ALL", b"LC_CTYPE", b"LANG"} & {line.partition(b"=")[0] for line in command.environment}:
+        os.environb[b"LC_CTYPE"] = coerced
     for line in command.environment:
         name, _, value = line.partition(b"=")
         os.environb[name] = value
@@ -380,7 +387,7 @@ def main():
         first_path(kind, words[index])
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # it starts its threads when it is loaded
         preload([name for name in modules.split(",") if name])
-        reason = why_not_copied()
+        reason = why_not_copied({link.fileno()})
         if reason:
             raise CannotServe(f"{reason} after importing {modules}")
     except BaseException as error:

@@ -4,6 +4,7 @@ final weights are those of a run that nobody disturbed."""
 import json
 import os
 import random
+import resource
 import signal
 import struct
 import time
@@ -110,6 +111,32 @@ def test_a_replacement_that_dies_at_its_start_means_that_all_start_again(train, 
     assert run.end(120) == 0, run.err
     assert run.result()["restarts"] == 2
     equals_undisturbed(run, 2, 600)
+
+
+def test_a_rank_that_ends_by_an_error_of_its_own_is_the_one_that_is_blamed(train, data, equals_undisturbed):
+    """Its group is closed as it ends: the others must not take that for a fault of theirs."""
+    run = train(4, 600, "--eval-every", 20)
+    run.wait_step(61)
+    # It cannot open eval.jsonl or its part of the next checkpoint.
+    resource.prlimit(run.pid(0), resource.RLIMIT_NOFILE, (3, 3))
+    assert run.end(120) == 0, run.err
+    assert {(e["rank"], e.get("code")) for e in run.events("worker_exited") if e["cause"] == "fault"} == {(0, 1)}
+    assert run.events("ranks_quiesced"), run.err
+    equals_undisturbed(run, 4, 600, "--eval-every", 20)
+
+
+def test_another_run_cannot_take_the_folder_while_rank_0_is_replaced(train, tmp_path):
+    words = ("--checkpoint-dir", tmp_path / "shared")
+    owner = train(2, 3000, *words)
+    owner.wait_step(60)
+    intruder = train(2, 3000, *words, flags=("--max-restarts", 0))
+    time.sleep(1)  # it waits for the lock
+    owner.kill(0)
+    assert intruder.end(60) == 5
+    assert "in use by another run" in intruder.err
+    owner.wait_event("ranks_ready", gen=2)
+    owner.process.send_signal(signal.SIGTERM)
+    owner.end()
 
 
 def test_a_survivor_that_is_stopped_is_not_waited_for(train, equals_undisturbed):

@@ -5,6 +5,7 @@
 
 #include "agent/coordinator/plan.h"
 #include "os/signals.h"
+#include "spec/env.h"
 
 namespace muster::agent {
 namespace {
@@ -51,6 +52,7 @@ class Step {
         break;
       case Event::Kind::kQuiesced:
         if (RankStatus* rank = Current(event)) rank->quiesced = true;
+        if (state().phase == Phase::kRunning) AwaitCause();
         if (state().phase == Phase::kQuiescing) GoOnInPlace();
         break;
       case Event::Kind::kStopped:
@@ -152,6 +154,31 @@ class Step {
     s.phase = Phase::kGathering;
   }
 
+  /// A rank gave up because of another one, of which nothing is known yet.
+  void AwaitCause() {
+    state().phase = Phase::kGathering;
+    state().deadline = now_ + policy_.follower_wait;
+  }
+
+  /// Nobody died: whoever gave up is the only one that can be named.
+  void BlameWhoGaveUp() {
+    JobState& s = state();
+    if (s.fault && s.fault->generation == s.generation) return;
+    for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
+      const RankStatus& rank = s.ranks[i];
+      if (!rank.quiesced) continue;
+      s.fault = Fault{.rank = Rank(i),
+                      .generation = s.generation,
+                      .spawned = rank.spawned,
+                      .ending = {.code = spec::kFollowerExit, .time = now_},
+                      .step = rank.step,
+                      .steps = rank.steps,
+                      .alive = rank.alive,
+                      .lived = now_ - s.began};
+      return;
+    }
+  }
+
   /// Deaths may be reported out of order; the earliest is the cause, the others follow from it. Who
   /// says that it only followed is the cause when nobody else is.
   bool IsCauseRather(const Ending& ending, bool follows) {
@@ -186,6 +213,7 @@ class Step {
 
   void Pause() {
     JobState& s = state();
+    BlameWhoGaveUp();
     CountProgress();
     Decision decision = PlanRestart(s, now_, policy_);
     plan_.reason = decision.reason;
@@ -218,9 +246,21 @@ class Step {
     StartGeneration(RestartKind::kInPlace);
   }
 
+  std::string WhyNotInPlace() {
+    for (std::uint32_t i = 0; i < state().ranks.size(); ++i) {
+      const RankStatus& rank = state().ranks[i];
+      if (rank.state == RankState::kFinished) return fmt::format("rank {} has finished", i);
+      if (Alive(rank) && !rank.quiesced) {
+        return fmt::format("rank {} did not come to a step boundary in time", i);
+      }
+    }
+    return "no rank is left";
+  }
+
   /// A survivor finished, died too or does not unwind: all ranks are started again.
   void StopInstead() {
     state().next = RestartKind::kProcesses;
+    plan_.reason = "not in place, because " + WhyNotInPlace() + ": all ranks start again";
     OrderStop(Phase::kStopping, SIGTERM, Grace());
   }
 

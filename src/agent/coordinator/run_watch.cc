@@ -21,6 +21,10 @@ constexpr auto kSoonFor = seconds(30);
 constexpr auto kRecoverySoon = milliseconds(1500);
 constexpr auto kFaultRetry = milliseconds(20);
 
+std::string StepRange(std::uint64_t first, std::uint64_t last) {
+  return first == last ? std::to_string(last) : fmt::format("{} to {}", first, last);
+}
+
 std::string_view CauseOf(RankState state) {
   if (state == RankState::kFinished) return "finished";
   return state == RankState::kStopped ? "stopped" : "fault";
@@ -93,6 +97,10 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
       after == Phase::kQuiescing || after == Phase::kStopping || after == Phase::kEnding;
   if (paused && has_fault && pausing) NoteFault(plan.reason);
   if (before == Phase::kQuiescing && after == Phase::kStarting) NoteQuiesced();
+  if (before == Phase::kQuiescing && after == Phase::kStopping && !faults_.empty()) {
+    faults_.back().decision += "; " + plan.reason;
+    console_->Say("muster: " + plan.reason);
+  }
   const bool stopped = before == Phase::kStopping || before == Phase::kEnding;
   if (stopped && (after == Phase::kStarting || after == Phase::kEnded)) {
     // The state already holds the next generation's number.
@@ -197,10 +205,10 @@ void RunLoop::TellRecovery() {
 void RunLoop::TellReplay() {
   const auto replay = accounting_.TakeReplay();
   if (!replay) return;
-  console_->Say(fmt::format("muster: step {} is done again; lost {}: recovery {}, replay {}",
-                            replay->step, FormatSeconds(replay->lost.at_most()),
-                            FormatSeconds(replay->lost.recovery()),
-                            FormatSeconds(replay->lost.replay)));
+  console_->Say(
+      fmt::format("muster: done again: step {}; lost {}: recovery {}, replay {}",
+                  StepRange(replay->first, replay->step), FormatSeconds(replay->lost.at_most()),
+                  FormatSeconds(replay->lost.recovery()), FormatSeconds(replay->lost.replay)));
 }
 
 void RunLoop::ReportLosses() {

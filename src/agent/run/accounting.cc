@@ -136,9 +136,14 @@ void Accounting::SettleReplay(Instant end) {
       ranks_, [](const RankView& rank) { return rank.first_step <= rank.target; });
   if (again) {
     lost_.replay = Seconds(end - start_end_);
-    replay_ = Replay{std::ranges::max(ranks_, {}, &RankView::target).target, lost_};
+    replay_ = Replay{std::ranges::min(ranks_, {}, &RankView::first_step).first_step,
+                     std::ranges::max(ranks_, {}, &RankView::target).target, lost_};
   }
   closed_.Add(std::exchange(lost_, {}));
+}
+
+std::uint64_t Accounting::steps() const {
+  return std::ranges::max(ranks_, {}, &RankView::furthest).furthest;
 }
 
 bool Accounting::AllStepped(Generation generation) const {

@@ -29,8 +29,9 @@ struct Recovery {
 
 /// What a fault had undone is done again.
 struct Replay {
-  std::uint64_t step = 0;  ///< the furthest that a rank had finished before
-  LostSeconds lost;        ///< to this fault
+  std::uint64_t first = 0;  ///< the first step that was done again
+  std::uint64_t step = 0;   ///< the furthest that a rank had finished before
+  LostSeconds lost;         ///< to this fault
 };
 
 class Accounting {
@@ -56,7 +57,8 @@ class Accounting {
   /// To all faults; exact when steps were published.
   LostSeconds lost() const;
   std::uint32_t faults() const { return faults_; }
-  std::uint64_t steps() const { return newest_step_; }
+  /// The furthest that any rank finished.
+  std::uint64_t steps() const;
   /// Nothing when no step was published.
   std::optional<double> Goodput() const;
 

@@ -3,7 +3,7 @@
 // beside muster it is forked from its own zygote, as the real trainer is.
 //
 //   stepper [--steps N] [--step-ms MS] [--every K] [--fail-at STEP --fail-rank R --exit CODE]
-//           [--fail-message TEXT] [--hang-dir DIR]
+//           [--fail-message TEXT] [--hang-dir DIR] [--save-ms MS]
 //
 // In a run without an arena (of more than 64 ranks) it ends at once.
 //
@@ -75,6 +75,12 @@ void Save(const spec::WorkerEnv& env, const State& state) {
   if (!saved) Die(saved.error().ToString());
 }
 
+/// Who failed only because another rank did says so.
+void NeedColl(muster_coll_status status, const muster_coll_group* group) {
+  if (status == MUSTER_COLL_OK) return;
+  Die(muster_coll_message(group), status == MUSTER_COLL_ABORTED ? spec::kFollowerExit : 1);
+}
+
 muster_coll_group* OpenGroup(const spec::WorkerEnv& env) {
   muster_coll_options options{};
   options.abi_version = MUSTER_COLL_ABI_VERSION;
@@ -96,13 +102,13 @@ void MaybeFail(const Flags& flags, const spec::WorkerEnv& env, std::uint64_t ste
 }
 
 /// Does once what the file DIR/rank-R of --hang-dir says, which goes away by that: an injector of
-/// another process decides when.
-void MaybeHang(const Flags& flags, const spec::WorkerEnv& env) {
+/// another process decides when. True: it leaves out this step's collective.
+bool MaybeHang(const Flags& flags, const spec::WorkerEnv& env) {
   const auto folder = flags.values.find("--hang-dir");
-  if (folder == flags.values.end()) return;
+  if (folder == flags.values.end()) return false;
   const std::string path = fmt::format("{}/rank-{}", folder->second, env.rank.value());
   const auto kind = PosixFiles().ReadAll(path, 1_KiB);
-  if (!kind || ::unlink(path.c_str()) != 0) return;
+  if (!kind || ::unlink(path.c_str()) != 0) return false;
   if (*kind == "loop") {
     for (volatile std::uint64_t turn = 0;;) turn = turn + 1;
   } else if (*kind == "deadlock") {
@@ -117,6 +123,7 @@ void MaybeHang(const Flags& flags, const spec::WorkerEnv& env) {
   } else if (*kind == "pause") {
     ::poll(nullptr, 0, 1500);  // healthy: a slow disk
   }
+  return *kind == "skip";
 }
 
 int Main(int argc, char** argv) {
@@ -140,18 +147,21 @@ int Main(int argc, char** argv) {
     heartbeat.Enter(os::Phase::kForward, begin);
     ::poll(nullptr, 0, static_cast<int>(flags.Number("--step-ms", 1)));
     MaybeFail(flags, env, state.step + 1);
-    MaybeHang(flags, env);
+    const bool skips = MaybeHang(flags, env);
     heartbeat.Enter(os::Phase::kComm, MonotonicClock::now());
     std::int64_t part = static_cast<std::int64_t>((state.step + 1) * (env.rank.value() + 1));
-    if (muster_coll_all_reduce(group, &part, 1, MUSTER_COLL_I64, MUSTER_COLL_SUM, "step") !=
-        MUSTER_COLL_OK) {
-      Die(muster_coll_message(group));
+    if (!skips) {
+      NeedColl(muster_coll_all_reduce(group, &part, 1, MUSTER_COLL_I64, MUSTER_COLL_SUM, "step"),
+               group);
     }
     ++state.step;
     state.sum += static_cast<std::uint64_t>(part);
     if (state.step % every == 0) {
+      heartbeat.Enter(os::Phase::kCheckpoint, MonotonicClock::now());
+      ::poll(nullptr, 0, static_cast<int>(flags.Number("--save-ms", 0)));
       if (env.rank.value() == 0) Save(env, state);
-      if (muster_coll_barrier(group, "saved") != MUSTER_COLL_OK) Die(muster_coll_message(group));
+      heartbeat.Enter(os::Phase::kComm, MonotonicClock::now());
+      NeedColl(muster_coll_barrier(group, "saved"), group);
       heartbeat.Durable(state.step);
     }
     os::StepRecord record;

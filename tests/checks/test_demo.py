@@ -51,6 +51,7 @@ def judge(demo, tmp_path, run: dict) -> None:
     (tmp_path / "result.json").write_text(json.dumps(run["result"]))
     finished = demo.Run.read(tmp_path)
     demo.check_fault(finished, demo.Fault(rank=1, step=26), 101)
+    demo.check_replayed(finished)
     demo.check_finished(finished, STEPS)
 
 
@@ -86,6 +87,42 @@ def test_an_untrue_claim_fails(demo, tmp_path, name):
     BREAKS[name](run)
     with pytest.raises(demo.ClaimFailed):
         judge(demo, tmp_path, run)
+
+
+def kept_run() -> dict:
+    """Rank 1 alone was started again, and no step was done twice."""
+    run = good_run()
+    run["events"] = [
+        e for e in run["events"] if not (e["event"] == "worker_started" and e["gen"] == 2 and e["rank"] == 0)
+    ]
+    run["steps"] = [[s for s in steps if (s["gen"] == 1) == (s["step"] <= 26)] for steps in run["steps"]]
+    return run
+
+
+def judge_kept(demo, tmp_path, run: dict) -> None:
+    (tmp_path / "steps").mkdir()
+    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in run["events"]))
+    for rank, steps in enumerate(run["steps"]):
+        (tmp_path / "steps" / f"rank-{rank}.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
+    (tmp_path / "result.json").write_text(json.dumps(run["result"]))
+    finished = demo.Run.read(tmp_path)
+    demo.check_kept(finished, demo.Fault(rank=1, step=26))
+    demo.check_finished(finished, STEPS)
+
+
+def test_a_run_that_kept_a_rank_passes(demo, tmp_path):
+    judge_kept(demo, tmp_path, kept_run())
+
+
+@pytest.mark.parametrize("lie", ["the other was started too", "a step was done twice"])
+def test_a_run_that_did_not_keep_its_rank_fails(demo, tmp_path, lie):
+    run = kept_run()
+    if lie == "a step was done twice":
+        run["steps"][0].append(dict(run["steps"][0][20], gen=2))
+    else:
+        run["events"] = good_run()["events"]
+    with pytest.raises(demo.ClaimFailed):
+        judge_kept(demo, tmp_path, run)
 
 
 def test_the_same_seed_draws_the_same_fault_between_checkpoints(demo):

@@ -218,16 +218,28 @@ std::vector<const FaultReport*> ChooseCloseUps(const RunReport& report) {
                             })};
 }
 
+/// Kept in place: it ran on when the next generation had begun.
+bool OutlivedItsGeneration(const RunReport& report, const WorkerSpan& worker) {
+  const auto next = std::ranges::find_if(report.generations, [&worker](const auto& generation) {
+    return generation.generation > worker.generation;
+  });
+  return next != report.generations.end() && worker.end.value_or(report.wall) > next->begin;
+}
+
 }  // namespace
 
 std::string LanesHtml(const RunReport& report) {
   if (report.workers.empty()) return {};
   const auto ranks = ChooseRanks(report);
   std::vector<LegendEntry> legend{{"gen odd", "generation 1"}};
+  bool kept = false;
   if (report.generations.size() > 1) {
     const bool more = report.generations.size() > 2;
     legend = {{"gen odd", more ? "odd generations" : "generation 1"},
               {"gen even", more ? "even generations" : "generation 2"}};
+    kept = std::ranges::any_of(report.workers, [&report](const WorkerSpan& worker) {
+      return OutlivedItsGeneration(report, worker);
+    });
   }
   if (!report.faults.empty()) legend.push_back({"fault", "a rank died"});
   if (std::any_of(report.faults.begin(), report.faults.end(),
@@ -236,6 +248,12 @@ std::string LanesHtml(const RunReport& report) {
   }
   if (!report.checkpoints.empty()) legend.push_back({"checkpoint", "checkpoint"});
   std::string out = LegendHtml(legend) + Lanes(report, ranks, {0, report.wall}, kWhole).Html();
+  if (kept) {
+    out +=
+        "<p class=\"fine\">A rank that is kept after a fault keeps its process, and is drawn with "
+        "the "
+        "generation that this was started in.</p>";
+  }
   if (ranks.size() < report.facts.ranks) {
     out += fmt::format(
         "<p class=\"fine\">{} of {} ranks are drawn: those that died, then the first.</p>",

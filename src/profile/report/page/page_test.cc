@@ -107,6 +107,19 @@ TEST(ReportPage, ShowsFaultRecoveryAndReplay) {
   EXPECT_THAT(page, HasSubstr("ranksPerNode: 2"));
 }
 
+TEST(ReportPage, SaysWhyARankThatWasKeptIsDrawnWithItsOldGeneration) {
+  RunReport report{.facts = {.ranks = 2}, .wall = 10};
+  report.generations = {{.generation = 1, .begin = 0}, {.generation = 2, .begin = 5}};
+  report.workers = {{.rank = 0, .generation = 1, .begin = 0, .end = 4.9},
+                    {.rank = 1, .generation = 1, .begin = 0, .end = 4.9},
+                    {.rank = 0, .generation = 2, .begin = 5, .end = 10},
+                    {.rank = 1, .generation = 2, .begin = 5, .end = 10}};
+  EXPECT_THAT(ReportPage(report), Not(HasSubstr("A rank that is kept")));
+  report.workers.pop_back();
+  report.workers[1].end = 10;
+  EXPECT_THAT(ReportPage(report), HasSubstr("A rank that is kept"));
+}
+
 TEST(ReportPage, StaysSmallForAHundredThousandSteps) {
   const std::string page = PageOf(
       {.ranks = 1, .steps = 100'000, .fault_step = 71'234, .fault_rank = 0, .eval_every = 1000});

@@ -55,9 +55,11 @@ path,rect{vector-effect:non-scaling-stroke}
 .line.fault{stroke:var(--red);stroke-width:1.6;stroke-dasharray:4 3}.swatch.fault{background:var(--red);width:3px}
 .line.recovery{stroke:var(--green);stroke-width:1.6}.swatch.recovery{background:var(--green);width:3px}
 .line.checkpoint{stroke:var(--grey);stroke-width:1;stroke-dasharray:1 3}.swatch.checkpoint{background:var(--grey);width:3px}
+.gen{stroke:var(--bg);stroke-width:2;paint-order:stroke}
 .gen.odd{fill:var(--gen1)}.gen.even{fill:var(--gen2)}.swatch.gen.odd{background:var(--gen1)}.swatch.gen.even{background:var(--gen2)}
 .inside{position:absolute;transform:translateY(-50%);padding:0 8px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis}
-.onbar{color:var(--onbar);font-size:12px}.aftermark{padding-left:14px}.tomark{padding-right:12px}
+.onbar{color:var(--onbar);font-size:12px;height:1.5em;display:flex;flex-wrap:wrap}.onbar::before{content:"";width:1px;height:100%}
+.aftermark{padding-left:14px}.tomark{padding-right:12px}
 .mark{position:absolute;transform:translate(-50%,-50%);pointer-events:auto}
 .died{color:var(--bg);background:var(--red);border-radius:50%;width:17px;height:17px;line-height:16px;text-align:center;font-weight:700;
 box-shadow:0 0 0 2px var(--bg)}

@@ -141,12 +141,32 @@ def test_a_folder_that_is_no_run_is_an_error_that_says_so(muster, tmp_path):
         done = muster(verb, tmp_path, "--json")
         assert done.code == 3
         assert done.json()["error"]["code"] == "not_found"
-        assert f"{tmp_path}: open run.json" in done.err
+        assert f"{tmp_path} is no run folder" in done.err
     for junk in ("", "[]", '{"format": "muster-run/9"}', '{"format": "muster-run/1"}'):
         (tmp_path / "run.json").write_text(junk)
         for verb in ("report", "show"):
             done = muster(verb, tmp_path)
             assert done.code == 1 and "run.json" in done.err, (junk, done.err)
+
+
+@pytest.mark.parametrize(
+    ("inside", "hint"),
+    [
+        ("manifest.crc32c", "it is a checkpoint: muster ckpt show {}"),
+        ("latest", "it holds checkpoints: muster ckpt ls {}"),
+        ("dataset_dict.json", "it is a dataset: muster data ls {}"),
+        ("dataset_info.json", "it is a dataset: muster data ls {}"),
+        ("job.yaml", "it holds a job that did not begin: muster run {}/job.yaml"),
+        ("train-1/run.json", "it holds runs, the newest is here: muster show {}/train-1"),
+        ("else.txt", "give the folder that 'muster run' named"),
+    ],
+)
+def test_a_folder_that_is_something_else_is_told_by_what_is_in_it(muster, tmp_path, inside, hint):
+    path = tmp_path / "it" / inside
+    path.parent.mkdir(parents=True)
+    path.write_text("{}\n")
+    done = muster("show", tmp_path / "it")
+    assert done.code == 3 and hint.format(tmp_path / "it") in done.err, done.err
 
 
 def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):

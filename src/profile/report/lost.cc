@@ -25,8 +25,9 @@ std::string LostInParts(const LostSeconds& lost) {
   if (lost.exact()) {
     return fmt::format("recovery {}, replay {}", stages, FormatSeconds(lost.replay));
   }
-  return fmt::format("processes started after {}, work up to {}", stages,
-                     FormatSeconds(lost.unknown));
+  // Of a fault that ended the run no process was started again.
+  return fmt::format("{} {}, work up to {}", lost.start > 0 ? "processes started after" : "down",
+                     stages, FormatSeconds(lost.unknown));
 }
 
 }  // namespace muster::profile

@@ -10,6 +10,7 @@
 
 #include "base/absent.h"
 #include "profile/report/text.h"
+#include "profile/report/what_else.h"
 #include "spec/job.h"
 
 namespace muster::profile {
@@ -184,6 +185,10 @@ void ReadTails(const RunFiles& files, RunRecords& run) {
 Result<RunFacts> ReadFacts(const RunFiles& files) {
   constexpr std::string_view kHint = "this is not the folder of a run; 'muster run' names its own";
   const auto text = files.ReadWhole("run.json", kSmallFile);
+  if (!text && text.error().code() == Code::kNotFound) {
+    return Error(Code::kNotFound, files.folder() + " is no run folder: it has no run.json",
+                 WhatElse(files));
+  }
   if (!text) return Error(text.error()).Within(files.folder()).Hint(kHint);
   auto facts = ReadRunFacts(*text);
   if (!facts) return std::move(facts.error()).Within(files.folder()).Hint(kHint);

@@ -59,7 +59,7 @@ TEST(ReadRun, SkipsTornAndForeignLinesAndSaysSo) {
 
 TEST(ReadRun, NamesTheFolderWhoseRunJsonIsNotUsable) {
   const Scratch scratch;
-  EXPECT_THAT(Read(scratch).error().message(), HasSubstr(scratch.path() + ": open run.json"));
+  EXPECT_THAT(Read(scratch).error().message(), HasSubstr(scratch.path() + " is no run folder"));
   Append(scratch, "run.json", "[]");
   EXPECT_EQ(Read(scratch).error().message(), scratch.path() + ": run.json is not a JSON object");
 }

@@ -225,6 +225,7 @@ TEST(BuildReport, SaysOfAProgramWithoutStepsOnlyWhatIsKnown) {
               testing::MatchesRegex(
                   "SUCCEEDED — finished in 30.0 s, one fault survived, up to [0-9.]+ s lost"));
   EXPECT_THAT(SummaryText(report), HasSubstr("steps       not reported"));
+  EXPECT_THAT(SummaryText(report), HasSubstr(": processes started after 44 ms (detect 22 ms, "));
   const auto json = nlohmann::json::parse(ReportJson(report));
   EXPECT_TRUE(json["steps"].is_null());
   EXPECT_TRUE(json["lost"]["replay_s"].is_null());
@@ -293,6 +294,7 @@ TEST(SummaryText, SaysTheSameInAFewLines) {
   EXPECT_THAT(text, HasSubstr("rank 1 killed by SIGKILL at step 342"));
   EXPECT_THAT(text,
               HasSubstr(": recovery 224 ms (detect 22 ms, stop 6 ms, start 196 ms), replay "));
+  EXPECT_THAT(text, HasSubstr("\n              steps 301 to 341 done again\n"));
   EXPECT_THAT(text, HasSubstr("goodput"));
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "profile/report/text.h"
@@ -22,6 +23,21 @@ std::string LossInParts(const LostSeconds& lost) {
   return LostInWords(lost) + ": " + LostInParts(lost);
 }
 
+/// "steps 301 to 341 done again", by the generation that followed on it.
+std::string DoneAgain(const RunReport& report, const FaultReport& fault) {
+  const auto next = std::ranges::find_if(report.generations, [&fault](const auto& generation) {
+    return generation.generation > fault.generation;
+  });
+  if (next == report.generations.end()) return {};
+  const auto replay = std::ranges::find(report.replays, next->generation, &ReplaySpan::generation);
+  if (replay == report.replays.end()) return {};
+  if (replay->first_step == replay->last_step) {
+    return fmt::format("step {} done again", FormatCount(replay->first_step));
+  }
+  return fmt::format("steps {} to {} done again", FormatCount(replay->first_step),
+                     FormatCount(replay->last_step));
+}
+
 void AddFaults(const RunReport& report, std::string& out) {
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     const FaultReport& fault = report.faults[i];
@@ -31,6 +47,7 @@ void AddFaults(const RunReport& report, std::string& out) {
                         AndOthers(fault), FormatSeconds(fault.died)));
     AddLine(out, "", CutText(fault.exception, 200));
     AddLine(out, "", "lost " + LossInParts(fault.lost));
+    AddLine(out, "", DoneAgain(report, fault));
   }
   if (report.faults.size() > kMostFaults) {
     AddLine(out, "", fmt::format("and {} more", report.faults.size() - kMostFaults));

@@ -112,7 +112,7 @@ def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
     lost = fault["lost"]
     assert fault["recovery_s"] == pytest.approx(lost["detect_s"] + lost["stop_s"] + lost["start_s"], abs=2e-6)
     assert lost["total_s"] == pytest.approx(fault["recovery_s"] + lost["replay_s"], abs=2e-6)
-    told = re.search(r"is done again; lost (.*): recovery (.*), replay (.*)\n", run.err).groups()
+    told = re.search(r"done again: .*; lost (.*): recovery (.*), replay (.*)\n", run.err).groups()
     assert re.search(r"; recovered in (.*): 2 ranks at work", run.err)[1] == told[1]
     shown = muster("show", run.folder).out
     assert f"one fault survived, {told[0]} lost" in shown

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kUserTime = 11;  // fields of stat behind the name, from 0: state
 constexpr std::size_t kSystemTime = 12;
+constexpr std::size_t kStartTime = 19;
 
 std::uint64_t Number(std::string_view text) {
   std::uint64_t value = 0;
@@ -67,7 +68,8 @@ Result<ProcessSight> SeeProcess(pid_t pid) {
   const std::string_view fields = std::string_view(stat).substr(name + 1);
   const std::string_view letter = Word(fields, 0);
   ProcessSight sight{StateOf(letter.empty() ? 'X' : letter[0]),
-                     Number(Word(fields, kUserTime)) + Number(Word(fields, kSystemTime))};
+                     Number(Word(fields, kUserTime)) + Number(Word(fields, kSystemTime)),
+                     Number(Word(fields, kStartTime))};
   if (sight.state == ProcessState::kDead) return sight;
   const auto status = PosixFiles().ReadAll(folder + "/status", 16_KiB);
   if (status && IsTraced(*status)) sight.state = ProcessState::kTraced;

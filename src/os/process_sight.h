@@ -21,7 +21,8 @@ enum class ProcessState {
 
 struct ProcessSight {
   ProcessState state = ProcessState::kSleeping;
-  std::uint64_t cpu_ticks = 0;  ///< user and system, of all its threads, in clock ticks
+  std::uint64_t cpu_ticks = 0;    ///< user and system, of all its threads, in clock ticks
+  std::uint64_t start_ticks = 0;  ///< since boot: tells it from a later process of its number
 };
 
 /// NotFound when it is gone.

@@ -43,6 +43,7 @@ TEST(SeeProcess, CountsTheTimeOfOneThatComputes) {
   ASSERT_TRUE(self);
   EXPECT_EQ(self->state, ProcessState::kRunning);
   EXPECT_GT(self->cpu_ticks, 0U);
+  EXPECT_GT(self->start_ticks, 0U);
 }
 
 TEST(SeeProcess, KnowsOneThatIsStopped) {

@@ -1,12 +1,12 @@
 #include "os/recovery_link.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <cstring>
+
+#include "os/fd_packet.h"
 
 namespace muster::os {
 namespace {
@@ -25,64 +25,37 @@ struct Packet {
 };
 static_assert(sizeof(Packet) == 24);
 
-union Control {
-  cmsghdr align;
-  std::array<char, CMSG_SPACE(sizeof(int))> bytes;
-};
-
 /// 0 or an errno value.
 int Send(int socket, const Packet& packet, int fd, int flags) {
-  Control control{};
-  iovec part{const_cast<Packet*>(&packet), sizeof(packet)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control.bytes.data();
-    message.msg_controllen = control.bytes.size();
-    control.align.cmsg_level = SOL_SOCKET;
-    control.align.cmsg_type = SCM_RIGHTS;
-    control.align.cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(&control.align), &fd, sizeof(fd));
-  }
-  while (::sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0) {
-    if (errno != EINTR) return errno;
-  }
-  return 0;
+  return SendPacket(socket, {&packet, sizeof(packet), &fd, fd >= 0 ? 1U : 0U}, flags);
 }
 
-struct Received {
+struct Message {
   Packet packet;
   Fd fd;
 };
 
 /// Nothing when none waits (MSG_DONTWAIT).
-Result<std::optional<Received>> Receive(int socket, int flags) {
-  Control control{};
-  Received received;
-  iovec part{&received.packet, sizeof(received.packet)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  ssize_t n = 0;
-  do {
-    n = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0 && errno == EAGAIN) return std::optional<Received>();
-  if (n < 0 && errno != ECONNRESET) return ErrnoError("recovery link", errno);
-  if (n <= 0) return Error(Code::kUnavailable, "the other end of the recovery link is closed");
-  const cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-    received.fd.Reset(fd);
+Result<std::optional<Message>> Receive(int socket, int flags) {
+  Message message;
+  InPacket in{.bytes = &message.packet, .room = sizeof(message.packet)};
+  switch (ReceivePacket(socket, &in, flags)) {
+    case Received::kNothing:
+      return std::optional<Message>();
+    case Received::kClosed:
+      return Error(Code::kUnavailable, "the other end of the recovery link is closed");
+    case Received::kError:
+      return ErrnoError("recovery link", errno);
+    case Received::kPacket:
+      break;
   }
-  if (n != sizeof(Packet) || received.packet.magic != kMagic) {
+  std::array<Fd, kMostPacketFds> fds;
+  for (std::uint32_t i = 0; i < in.fd_count; ++i) fds[i].Reset(in.fds[i]);
+  message.fd = std::move(fds[0]);
+  if (in.cut || in.size != sizeof(Packet) || message.packet.magic != kMagic) {
     return Error(Code::kInvalid, "not a message of the recovery link, version 1");
   }
-  return std::optional(std::move(received));
+  return std::optional(std::move(message));
 }
 
 }  // namespace

@@ -6,23 +6,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "os/fd_packet.h"
+
 namespace muster::agent::shim {
 namespace {
-
-union Control {
-  cmsghdr align;
-  char bytes[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];
-};
-
-void TakeFds(msghdr* message, Packet* packet) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count && packet->fd_count < kMaxPacketFds; ++i) {
-      std::memcpy(&packet->fds[packet->fd_count++], CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-    }
-  }
-}
 
 bool IsOurs(const Packet& packet) {
   if (packet.size < sizeof(Header)) return false;
@@ -53,55 +40,23 @@ void Packet::CloseFds() {
 }
 
 Receive ReceivePacket(int socket, Packet* packet) {
+  os::InPacket in{.bytes = packet->bytes, .room = sizeof(packet->bytes)};
   packet->fd_count = 0;
-  Control control{};
-  iovec part{packet->bytes, sizeof(packet->bytes)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  ssize_t n = 0;
-  bool reset = false;
-  for (;;) {
-    message.msg_control = control.bytes;
-    message.msg_controllen = sizeof(control.bytes);
-    n = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n >= 0) break;
-    if (errno == EINTR) continue;
-    // Said once, and before what the dead peer had sent.
-    if (errno != ECONNRESET || reset) break;
-    reset = true;
-  }
-  if (n < 0) return errno == EAGAIN ? Receive::kNothing : Receive::kClosed;
-  if (n == 0) return Receive::kClosed;
-  packet->size = static_cast<std::size_t>(n);
-  TakeFds(&message, packet);
-  const bool ours = (message.msg_flags & MSG_TRUNC) == 0 && IsOurs(*packet);
-  if (!ours || (message.msg_flags & MSG_CTRUNC) != 0) packet->CloseFds();
-  if (!ours) return Receive::kMalformed;
-  return Receive::kPacket;
+  const os::Received received = os::ReceivePacket(socket, &in, MSG_DONTWAIT);
+  if (received == os::Received::kNothing) return Receive::kNothing;
+  if (received != os::Received::kPacket) return Receive::kClosed;
+  packet->size = in.size;
+  packet->fd_count = in.fd_count;
+  std::memcpy(packet->fds, in.fds, sizeof(int) * in.fd_count);
+  const bool ours = !in.cut && IsOurs(*packet);
+  if (!ours || in.lost_fds) packet->CloseFds();
+  return ours ? Receive::kPacket : Receive::kMalformed;
 }
 
 int SendPacket(int socket, const void* message, std::size_t size, const int* fds,
                std::uint32_t fd_count) {
-  Control control{};
-  iovec part{const_cast<void*>(message), size};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (fd_count > 0) {
-    if (fd_count > kMaxPacketFds) return EINVAL;
-    header.msg_control = control.bytes;
-    header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-    control.align.cmsg_level = SOL_SOCKET;
-    control.align.cmsg_type = SCM_RIGHTS;
-    control.align.cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-    std::memcpy(CMSG_DATA(&control.align), fds, sizeof(int) * fd_count);
-  }
-  ssize_t n = 0;
-  do {
-    n = ::sendmsg(socket, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-  } while (n < 0 && errno == EINTR);
-  return n < 0 ? errno : 0;
+  if (fd_count > kMaxPacketFds) return EINVAL;
+  return os::SendPacket(socket, {message, size, fds, fd_count}, MSG_DONTWAIT);
 }
 
 }  // namespace muster::agent::shim

@@ -6,16 +6,18 @@
 #include <cstdint>
 
 #include "agent/shim/protocol.h"
+#include "os/fd_packet.h"
 
 namespace muster::agent::shim {
 
 inline constexpr std::uint32_t kMaxPacketFds = kSpawnFds + kMaxExtraFds;
+static_assert(kMaxPacketFds <= os::kMostPacketFds);
 
 /// A received packet. It owns its descriptors until they are taken or Close is called.
 struct Packet {
   alignas(8) char bytes[kMaxPacket];
   std::size_t size = 0;
-  int fds[kMaxPacketFds];
+  int fds[os::kMostPacketFds];
   std::uint32_t fd_count = 0;
 
   Type type() const;

@@ -136,12 +136,23 @@ class Step {
     if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
   }
 
+  Fault FaultOf(Rank number, const RankStatus& rank, const Ending& ending) {
+    return {.rank = number,
+            .generation = state().generation,
+            .spawned = rank.spawned,
+            .ending = ending,
+            .step = rank.step,
+            .steps = rank.steps,
+            .exception = rank.exception,
+            .alive = rank.alive,
+            .lived = now_ - state().began};
+  }
+
   void Faulty(Rank number, const RankStatus& rank) {
     JobState& s = state();
     const bool follows = IsFollower(*rank.ending, rank.steps);
     if (IsCauseRather(*rank.ending, follows)) {
-      s.fault = Fault{number,     s.generation,   rank.spawned, *rank.ending,  rank.step,
-                      rank.steps, rank.exception, rank.alive,   now_ - s.began};
+      s.fault = FaultOf(number, rank, *rank.ending);
     }
     // At once, so that survivors unwind while other faults of the same cause are awaited.
     if (!s.aborted && MayGoOnInPlace(s, policy_)) {
@@ -167,14 +178,7 @@ class Step {
     for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
       const RankStatus& rank = s.ranks[i];
       if (!rank.quiesced) continue;
-      s.fault = Fault{.rank = Rank(i),
-                      .generation = s.generation,
-                      .spawned = rank.spawned,
-                      .ending = {.code = spec::kFollowerExit, .time = now_},
-                      .step = rank.step,
-                      .steps = rank.steps,
-                      .alive = rank.alive,
-                      .lived = now_ - s.began};
+      s.fault = FaultOf(Rank(i), rank, {.code = spec::kFollowerExit, .time = now_});
       return;
     }
   }

@@ -47,10 +47,14 @@ void HangWatch::Restart() {
   for (Stuck& stuck : stuck_) stuck = Stuck{};
 }
 
+nanoseconds HangWatch::SlowestStep() const {
+  return steps_.empty() ? nanoseconds(0) : *std::ranges::max_element(steps_);
+}
+
 /// The 99th percentile of so few is their maximum.
 nanoseconds HangWatch::StepLimit() const {
   if (steps_.size() < kFewSteps) return kUnknownStep;
-  return std::max(kStepFloor, 3 * *std::ranges::max_element(steps_));
+  return std::max(kStepFloor, 3 * SlowestStep());
 }
 
 void HangWatch::Note(Stuck& stuck, const RankSight& sight, nanoseconds passed) {

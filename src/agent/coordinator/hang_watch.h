@@ -41,6 +41,8 @@ class HangWatch {
 
   /// A rank finished a step that took so long.
   void Stepped(std::chrono::nanoseconds took);
+  /// Of the last 64, of all ranks; 0 before the first.
+  std::chrono::nanoseconds SlowestStep() const;
   /// Another generation, or a pause: nobody is late.
   void Restart();
   /// What there is to say now; called some ten times a second. The same hang is said once.

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <utility>
 
 #include "agent/coordinator/run_loop.h"
 
@@ -18,7 +19,7 @@ void RunLoop::WatchForHangs() {
   std::vector<RankSight> sights(state_.ranks.size());
   for (std::uint32_t i = 0; i < sights.size(); ++i) {
     sights[i].pulse = board_->Read(Rank(i));
-    sights[i].alive = state_.ranks[i].state == RankState::kRunning && hangs_[i].empty() &&
+    sights[i].alive = state_.ranks[i].state == RankState::kRunning && kills_[i].hang.empty() &&
                       sights[i].pulse.generation == state_.generation;
   }
   const auto see = [this](Rank rank) -> std::optional<os::ProcessSight> {
@@ -39,10 +40,15 @@ void RunLoop::EndHang(const Hang& hang) {
                        {"what", hang.what}});
   console_->Say(fmt::format("muster: rank {} hangs: {}, behind step {}; {}", rank, hang.what,
                             status.step, kills ? "it is killed" : "nothing is done about it"));
-  if (!kills || !shim_ || !shim_->SignalRank(rank, SIGKILL)) return;
-  hangs_[rank] = hang.what;
-  loop_->After(kDieLimit,
-               [this, rank = hang.rank, spawned = status.spawned] { GiveUpOn(rank, spawned); });
+  if (kills) KillRank(hang.rank, {.hang = hang.what});
+}
+
+/// For what `reason` says, a hang or a log rule.
+void RunLoop::KillRank(Rank rank, Ending reason) {
+  if (!shim_ || !shim_->SignalRank(rank.value(), SIGKILL)) return;
+  kills_[rank.value()] = std::move(reason);
+  const Generation spawned = state_.ranks[rank.value()].spawned;
+  loop_->After(kDieLimit, [this, rank, spawned] { GiveUpOn(rank, spawned); });
 }
 
 /// It does not die. The run goes on without it: its collectives are aborted, and a checkpoint of
@@ -51,10 +57,11 @@ void RunLoop::GiveUpOn(Rank rank, Generation spawned) {
   const RankStatus& status = state_.ranks[rank.value()];
   if (status.spawned != spawned || status.state != RankState::kRunning) return;
   Event event{.kind = Event::Kind::kExited, .rank = rank, .generation = spawned};
-  event.ending = {
-      .signal = SIGKILL,
-      .time = clock_.Now(),
-      .hang = std::exchange(hangs_[rank.value()], "") + ", and does not die of SIGKILL"};
+  event.ending = std::exchange(kills_[rank.value()], {});
+  event.ending.signal = SIGKILL;
+  event.ending.time = clock_.Now();
+  std::string& why = event.ending.hang.empty() ? event.ending.rule.why : event.ending.hang;
+  why += ", and does not die of SIGKILL";
   event.pid = pids_[rank.value()];
   Feed(event);
 }

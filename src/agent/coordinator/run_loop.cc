@@ -52,7 +52,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       accounting_(options.ranks),
       hang_watch_(options.ranks),
       pids_(options.ranks),
-      hangs_(options.ranks),
+      kills_(options.ranks),
       signals_(std::move(signals)),
       begin_(folder_.created()) {
   state_.ranks.resize(options.ranks);
@@ -347,8 +347,7 @@ void RunLoop::HandleStarted(const shim::Started& started) {
   } else {
     state_.zygote_served = state_.zygote_served || started.forked != 0;
     pids_[started.rank] = started.pid;
-    hangs_[started.rank].clear();
-    rule_kills_[started.rank] = {};
+    kills_[started.rank] = {};
     worker_started_ =
         events_.Add("worker_started", {{"gen", started.generation},
                                        {"rank", started.rank},
@@ -388,8 +387,9 @@ void RunLoop::HandleExited(const shim::Exited& exited) {
                   .time = Instant(nanoseconds(exited.time_ns)),
                   .advice = StartAdvice(options_.program, exited.exec_error)};
   if (current) {
-    event.ending.hang = std::exchange(hangs_[rank.value()], "");
-    event.ending.rule = std::exchange(rule_kills_[rank.value()], {});
+    Ending kill = std::exchange(kills_[rank.value()], {});
+    event.ending.hang = std::move(kill.hang);
+    event.ending.rule = std::move(kill.rule);
   }
   if (current && IsOwnCrash(event.ending)) {
     event.text = ExceptionLine(LastWordsOf(rank, generation));

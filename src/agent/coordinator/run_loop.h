@@ -78,6 +78,7 @@ class RunLoop {
   // run_hang.cc: ranks that live and do nothing
   void WatchForHangs();
   void EndHang(const Hang& hang);
+  void KillRank(Rank rank, Ending reason);
   void GiveUpOn(Rank rank, Generation spawned);
 
   // run_rules.cc: what their lines say
@@ -86,7 +87,6 @@ class RunLoop {
   void BeginRules();
   void TellRules(Phase before, const Event& event);
   void RuleFired(const rules::Firing& firing);
-  void KillByRule(Rank rank, const rules::Firing& firing);
   void ReportRuleLosses();
 
   // run_watch.cc: what is seen and written down
@@ -126,8 +126,8 @@ class RunLoop {
   EventLog events_;
   Accounting accounting_;
   HangWatch hang_watch_;
-  std::vector<int> pids_;           ///< by rank, of its newest process
-  std::vector<std::string> hangs_;  ///< by rank: what its process is being killed for
+  std::vector<int> pids_;      ///< by rank, of its newest process
+  std::vector<Ending> kills_;  ///< by rank: what its process is being killed for
   JobState state_;
   std::deque<Event> pending_;
   bool feeding_ = false;
@@ -141,7 +141,6 @@ class RunLoop {
   std::optional<os::TimerId> fault_retry_;
   std::optional<Launcher> launcher_;
   std::unique_ptr<rules::RuleThread> rules_;  ///< none without rules; behind the loop
-  std::vector<RuleKill> rule_kills_;          ///< by rank: what its process is being killed for
   std::unique_ptr<LogKeeper> logs_;           ///< behind the rules
   std::optional<RankBoard> board_;
   std::optional<RankLinks> links_;  ///< behind the loop that it watches with

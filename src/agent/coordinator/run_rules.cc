@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <csignal>
-
 #include "agent/coordinator/run_loop.h"
 #include "base/bytes.h"
 
@@ -9,9 +7,6 @@ namespace muster::agent {
 namespace {
 
 using Act = spec::LogRule::Act;
-
-// A process in the kernel (state D) does not die of SIGKILL.
-constexpr auto kDieLimit = std::chrono::seconds(5);
 
 std::string_view WhatIsDone(Act action) {
   switch (action) {
@@ -34,7 +29,6 @@ std::string_view WhatIsDone(Act action) {
 }  // namespace
 
 Status RunLoop::StartRules() {
-  rule_kills_.resize(options_.ranks);
   if (options_.log_rules.empty()) return Ok();
   auto engine = MUSTER_TRY(rules::RuleEngine::Create(options_.log_rules, options_.ranks));
   rules_ =
@@ -88,13 +82,14 @@ void RunLoop::RuleFired(const rules::Firing& firing) {
   if (!current) return;  // the generation is over by now, for another reason
   console_->Say(fmt::format("muster: log rule '{}': rank {}: {}; {}", firing.name,
                             firing.rank.value(), firing.why, WhatIsDone(firing.action)));
+  const Ending ending{.rule = {firing.name, firing.why}};
   switch (firing.action) {
     case Act::kRestartProcess:
-      if (status.state == RankState::kRunning) KillByRule(firing.rank, firing);
+      if (status.state == RankState::kRunning) KillRank(firing.rank, ending);
       break;
     case Act::kRestartJob:
       for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
-        if (state_.ranks[i].state == RankState::kRunning) KillByRule(Rank(i), firing);
+        if (state_.ranks[i].state == RankState::kRunning) KillRank(Rank(i), ending);
       }
       break;
     case Act::kFail:
@@ -108,21 +103,6 @@ void RunLoop::RuleFired(const rules::Firing& firing) {
     case Act::kDrainNode:
       break;
   }
-}
-
-void RunLoop::KillByRule(Rank rank, const rules::Firing& firing) {
-  if (!shim_ || !shim_->SignalRank(rank.value(), SIGKILL)) return;
-  rule_kills_[rank.value()] = {firing.name, firing.why};
-  const Generation spawned = state_.ranks[rank.value()].spawned;
-  loop_->After(kDieLimit, [this, rank, spawned] {
-    const RankStatus& status = state_.ranks[rank.value()];
-    if (status.spawned != spawned || status.state != RankState::kRunning) return;
-    Event event{.kind = Event::Kind::kExited, .rank = rank, .generation = spawned};
-    event.ending = {.signal = SIGKILL, .time = clock_.Now(), .rule = rule_kills_[rank.value()]};
-    event.ending.rule.why += ", and does not die of SIGKILL";
-    event.pid = pids_[rank.value()];
-    Feed(event);
-  });
 }
 
 void RunLoop::ReportRuleLosses() {

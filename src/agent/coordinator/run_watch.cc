@@ -49,10 +49,8 @@ void RunLoop::Drain() {
   board_->Drain([this](Rank rank, const os::StepRecord& record) {
     accounting_.Stepped(rank, record);
     hang_watch_.Stepped(std::chrono::microseconds(record.total_us));
-    // A maximum that fades, so that one evaluation long ago does not count for ever.
-    const nanoseconds took = std::chrono::microseconds(record.total_us);
-    state_.slowest_step = std::max(took, state_.slowest_step - state_.slowest_step / 64);
   });
+  state_.slowest_step = hang_watch_.SlowestStep();
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) ObserveRank(Rank(i));
   if (ready_ != state_.generation && accounting_.AllStepped(state_.generation)) {
     ready_ = state_.generation;

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/durable.h"
+#include "base/host_name.h"
 #include "profile/report/go_on.h"
 #include "profile/report/read_run.h"
 
@@ -136,7 +137,7 @@ std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant creat
                {"id", facts.id},
                {"name", facts.name},
                {"version", facts.version},
-               {"host", profile::HostName()},
+               {"host", HostName()},
                {"pid", ::getpid()},
                {"created_utc", FormatUtc(clock.Wall())},
                {"created_ns", created.time_since_epoch().count()},

@@ -1,7 +1,6 @@
 #include "profile/report/read_run.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/absent.h"
+#include "base/host_name.h"
 #include "profile/report/text.h"
 #include "profile/report/what_else.h"
 #include "spec/job.h"
@@ -196,12 +196,6 @@ Result<RunFacts> ReadFacts(const RunFiles& files) {
 }
 
 }  // namespace
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) < 0) return "unknown";
-  return name.data();
-}
 
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, const Clock& clock) {
   RunRecords run{.folder = AbsolutePath(files.folder())};

@@ -43,10 +43,6 @@ struct ReadLimits {
   std::size_t evals = 100'000;
 };
 
-/// What `muster run` writes as the host of a run, by which a reader knows whether its own clock is
-/// the run's.
-std::string HostName();
-
 /// The clock tells how long a run that goes on has gone on.
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits = {},
                            const Clock& clock = SystemClock());

@@ -5,12 +5,12 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <sstream>
 
-#include "base/file_system.h"
+#include "base/host_name.h"
+#include "os/process_sight.h"
 #include "train/checkpoint/folder.h"
 
 namespace muster::checkpoint {
@@ -36,23 +36,6 @@ std::string HolderIn(int file) {
   return "";
 }
 
-/// When a process began, in ticks since boot, which tells it from a later one with its number; ""
-/// when there is none.
-std::string StartOf(std::string_view pid) {
-  const auto stat = PosixFiles().ReadAll("/proc/" + std::string(pid) + "/stat", 4_KiB);
-  if (!stat) return "";
-  std::istringstream fields(stat->substr(std::min(stat->rfind(')') + 1, stat->size())));
-  std::string field;
-  constexpr int kStartTime = 20;  // the 22nd of all
-  for (int i = 0; i < kStartTime; ++i) fields >> field;
-  return field;
-}
-
-std::string HostName() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 /// Whether the file names another run of this machine that is still kept going.
 bool IsKeptByAnotherRun(int file, std::string_view run) {
   std::array<char, 512> content{};
@@ -61,20 +44,23 @@ bool IsKeptByAnotherRun(int file, std::string_view run) {
   std::string holder;
   std::string word;
   std::string host;
-  std::string pid;
-  std::string start;
+  pid_t pid = 0;
+  std::uint64_t start = 0;
   if (!std::getline(lines, holder) || !(lines >> word >> host >> pid >> start)) return false;
   if (word != "keeper" || holder.ends_with(" " + std::string(run)) || host != HostName()) {
     return false;
   }
-  return pid.find_first_not_of("0123456789") == std::string::npos && StartOf(pid) == start;
+  const auto keeper = os::SeeProcess(pid);
+  return keeper && keeper->start_ticks == start;
 }
 
 /// What cannot be written is not.
 void WriteHolder(int file, std::string_view run, int keeper) {
   std::string text = "pid " + std::to_string(::getpid()) + ", run " + std::string(run) + "\n";
-  const std::string pid = std::to_string(keeper);
-  if (keeper > 1) text += "keeper " + HostName() + " " + pid + " " + StartOf(pid) + "\n";
+  if (const auto sight = os::SeeProcess(keeper); keeper > 1 && sight) {
+    text += "keeper " + HostName() + " " + std::to_string(keeper) + " " +
+            std::to_string(sight->start_ticks) + "\n";
+  }
   if (::ftruncate(file, 0) != 0) return;
   [[maybe_unused]] const ssize_t written = ::pwrite(file, text.data(), text.size(), 0);
 }

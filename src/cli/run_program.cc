@@ -84,8 +84,7 @@ std::string NameOfCommand(const std::vector<std::string>& command) {
 Result<std::string> FindCommand(const std::string& name, const std::string& folder) {
   std::string beside = folder + "/" + name;
   if (name == kTrainer && ::access(beside.c_str(), X_OK) == 0) return beside;
-  const auto path = spec::ProcessEnv()("PATH");
-  Result<std::string> found = os::FindProgram(name, path.value_or("/usr/local/bin:/usr/bin:/bin"));
+  Result<std::string> found = os::FindProgram(name, SearchPath());
   if (!found) {
     return std::move(found.error()).Within("command").Hint("check its name; nothing was created");
   }

@@ -36,20 +36,20 @@ struct Free {
   void operator()(void* memory) const { std::free(memory); }
 };
 
+/// Zeroed; nullptr when there is none.
+std::unique_ptr<void, Free> Zeroed(std::size_t bytes) {
+  std::unique_ptr<void, Free> memory(std::aligned_alloc(kAlignBytes, bytes));
+  if (memory) std::memset(memory.get(), 0, bytes);
+  return memory;
+}
+
 }  // namespace
 
 struct FlatModel::Memory {
-  std::vector<std::unique_ptr<void, Free>> blocks;
+  std::vector<std::unique_ptr<void, Free>> values;
+  std::unique_ptr<void, Free> gradients;  // unless they are the caller's
   // Autograd holds an accumulator weakly; without ours the hook would die with the first graph.
   std::vector<c10::intrusive_ptr<torch::autograd::Node>> accumulators;
-
-  void* Take(std::size_t bytes) {
-    void* memory = std::aligned_alloc(kAlignBytes, bytes);
-    if (memory == nullptr) return nullptr;
-    std::memset(memory, 0, bytes);
-    blocks.emplace_back(memory);
-    return memory;
-  }
 };
 
 void Parameter::CountUse() {
@@ -132,12 +132,14 @@ Result<float*> FlatModel::TakeGradients(const Allocate& gradients) {
   // All of them or none: an arena gives nothing back, so a part of what was asked for would be lost
   // to whoever asks next.
   const std::size_t all = GradientBytes();
-  void* grads = gradients ? gradients(all) : memory_->Take(all);
+  auto own = gradients ? nullptr : Zeroed(all);
+  void* grads = gradients ? gradients(all) : own.get();
   if (grads == nullptr) {
     return Error(Code::kExhausted, "no memory for the gradients of " +
                                        std::to_string(units_.size()) + " units, " +
                                        std::to_string(all) + " bytes");
   }
+  memory_->gradients = std::move(own);
   return static_cast<float*>(grads);
 }
 
@@ -165,12 +167,13 @@ Status FlatModel::Materialize(const Allocate& gradients) {
     const auto length = static_cast<std::size_t>(PaddedLength(*unit));
     const std::size_t bytes = length * sizeof(float);
     MUSTER_CHECK(length > 0);
-    void* values = memory_->Take(bytes);
-    if (values == nullptr) {
+    auto values = Zeroed(bytes);
+    if (!values) {
       return Error(Code::kExhausted, "no memory for the parameters of unit " + unit->name() + ", " +
                                          std::to_string(bytes) + " bytes");
     }
-    unit->values_ = {static_cast<float*>(values), length};
+    unit->values_ = {static_cast<float*>(values.get()), length};
+    memory_->values.push_back(std::move(values));
     unit->gradients_ = {next, length};
     next += length;
     Bind(*unit);

@@ -51,11 +51,14 @@ void* ArenaMemory(coll::Group& group, std::size_t bytes) {
   return memory ? memory->data() : nullptr;
 }
 
-Status Materialize(FlatModel& model, coll::Group& group) {
-  if (model.Materialize([&](std::size_t bytes) { return ArenaMemory(group, bytes); })) return Ok();
+// `take`: Materialize or RebindGradients.
+Status PlaceGradients(FlatModel& model, coll::Group& group,
+                      Status (FlatModel::*take)(const Allocate&)) {
+  const auto from_arena = [&](std::size_t bytes) { return ArenaMemory(group, bytes); };
+  if ((model.*take)(from_arena)) return Ok();
   log::Info("gradients do not fit the collective arena, reductions will copy",
             {{"bytes", model.GradientBytes()}});
-  return model.Materialize();
+  return (model.*take)({});
 }
 
 unsigned UsableCores() {
@@ -125,18 +128,12 @@ class Run {
     const auto commit = worker_.link.Quiesce({.applied = outcome_.step, .durable = durable_});
     if (!commit) return Error(fault);
     MUSTER_TRY(GoOn(worker_, *commit));
-    return MoveGradients();
-  }
-
-  Status MoveGradients() {
-    const auto from_arena = [&](std::size_t bytes) { return ArenaMemory(worker_.group, bytes); };
-    if (model_.RebindGradients(from_arena)) return Ok();
-    return model_.RebindGradients({});
+    return PlaceGradients(model_, worker_.group, &FlatModel::RebindGradients);
   }
 
   Status Prepare() {
     task_.Define(model_);
-    MUSTER_TRY(Materialize(model_, worker_.group));
+    MUSTER_TRY(PlaceGradients(model_, worker_.group, &FlatModel::Materialize));
     optimizer_.emplace(MUSTER_TRY(AdamW::Create(model_, options_.optimizer)));
     data::LoaderOptions data = LoaderOptionsOf(options_, worker_.group);
     data.classes = ClassesOf(splits_);

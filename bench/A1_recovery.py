@@ -12,13 +12,11 @@ The better of torchrun's two medians counts. A1_SAMPLES (5), A1_CASES ("2 8 16 3
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from killed_rank import BUILD, PEERS, Job, recovery_of, shown, start_script, start_torchrun, start_trainer
+from killed_rank import PEERS, Job, pack_images, recovery_of, shown, start_script, start_torchrun, start_trainer
 
-IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SAMPLES = int(os.environ.get("A1_SAMPLES", "5"))
 CASES = os.environ.get("A1_CASES", "2 8 16 32 64 script8").split()
 WITH_TORCHRUN = {"2", "8", "16", "script8"}  # at 64 it would take minutes a sample
@@ -93,11 +91,8 @@ def tell(case: str, arms: dict[str, list[float | None]]) -> bool:
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="muster-a1-") as folder:
         work = pathlib.Path(folder)
-        packed = [BUILD / "bin" / "muster", "data", "pack", IMAGES, work / "fashion"]
-        if subprocess.run(packed, stdout=subprocess.DEVNULL).returncode != 0:
-            say(f"{IMAGES} cannot be packed: no result")
-            return 1
-        times = measure(work, work / "fashion")
+        data = pack_images(work)
+        times = measure(work, data)
     told = [tell(case, arms) for case, arms in times.items()]  # every case, whatever the one before said
     return 0 if all(told) else 1
 

@@ -12,14 +12,12 @@ A2_SAMPLES (5), A2_CASES ("2 8 16 32 64 script2 script8") make it shorter.
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
-from killed_rank import BUILD, PEERS, Job, start_script, start_torchrun, start_trainer, stop, wait_until_all_step
+from killed_rank import PEERS, Job, pack_images, start_script, start_torchrun, start_trainer, stop, wait_until_all_step
 
-IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SAMPLES = int(os.environ.get("A2_SAMPLES", "5"))
 CASES = os.environ.get("A2_CASES", "2 8 16 32 64 script2 script8").split()
 
@@ -56,14 +54,11 @@ def main() -> int:
     times: dict[tuple[str, str], list[float]] = {}
     with tempfile.TemporaryDirectory(prefix="muster-a2-") as folder:
         work = pathlib.Path(folder)
-        packed = [BUILD / "bin" / "muster", "data", "pack", IMAGES, work / "fashion"]
-        if subprocess.run(packed, stdout=subprocess.DEVNULL).returncode != 0:
-            say(f"{IMAGES} cannot be packed: no result")
-            return 1
+        data = pack_images(work)
         for number in range(SAMPLES):
             for case in CASES:
                 for arm in ("script", "torchrun") if case.startswith("script") else ("trainer",):
-                    took = sample(arm, case, number, work, work / "fashion")
+                    took = sample(arm, case, number, work, data)
                     times.setdefault((case, arm), []).append(took)
                     say(f"round {number + 1}, {case:8} {arm:8} {took:.3f} s")
     for case in CASES:

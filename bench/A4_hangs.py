@@ -74,18 +74,15 @@ class Job:
             lines = file.read().split(b"\n")[1:-1]
         return [json.loads(line) for line in lines]
 
-    def pending_fault(self) -> bool:
-        """A fault was seen whose next generation has not begun."""
-        last = None
-        for line in (self.folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines():
-            event = json.loads(line)
-            if event["event"] in ("hang", "fault", "generation_started"):
-                last = event["event"]
-        return last != "generation_started"
+    def events(self, *names: str) -> list[dict]:
+        """All of these names so far."""
+        lines = (self.folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] in names]
 
-    def generation(self) -> int:
-        events = (self.folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
-        return [json.loads(line)["gen"] for line in events if '"generation_started"' in line][-1]
+    def is_calm(self, generation: int) -> bool:
+        """It is the newest generation, and no fault of it was seen."""
+        last = self.events("hang", "fault", "generation_started")[-1]
+        return last["event"] == "generation_started" and last["gen"] == generation
 
     def wait_until_warm(self) -> None:
         """Every rank did WARM_STEPS of the newest generation, and nothing has happened to it yet."""
@@ -98,14 +95,12 @@ class Job:
             newest = [self.steps(rank)[-WARM_STEPS:] for rank in range(RANKS)]
             generations = {record["gen"] for records in newest for record in records}
             whole = all(len(records) == WARM_STEPS for records in newest)
-            if whole and generations == {self.generation()} and not self.pending_fault():
+            if whole and len(generations) == 1 and self.is_calm(generations.pop()):
                 return
         raise RuntimeError("the job does not step")
 
     def pid(self, rank: int) -> int:
-        events = (self.folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
-        started = [json.loads(line) for line in events if '"worker_started"' in line]
-        return [event["pid"] for event in started if event["rank"] == rank][-1]
+        return [event["pid"] for event in self.events("worker_started") if event["rank"] == rank][-1]
 
     def inject(self, rank: int, kind: str) -> int:
         """When, on CLOCK_MONOTONIC."""

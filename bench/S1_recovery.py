@@ -11,13 +11,11 @@ torchrun often does not come back with its defaults; what came back is printed, 
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
-from killed_rank import BUILD, PEERS, recovery_of, shown, start_torchrun, start_trainer
+from killed_rank import PEERS, pack_images, recovery_of, shown, start_torchrun, start_trainer
 
-IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SAMPLES = int(os.environ.get("S1_SAMPLES", "5"))
 EVERY = 10  # steps between checkpoints, both arms
 WARM = 30  # steps of every rank before the kill
@@ -40,17 +38,8 @@ def sample_torchrun(work: pathlib.Path, rank: int, unshared: bool) -> float | No
     return recovery_of(start_torchrun(work, 2, PEERS / "vit_ddp.py", [work, STEPS, EVERY], unshared), 2, rank, WARM)
 
 
-def pack(work: pathlib.Path) -> pathlib.Path:
-    done = subprocess.run(
-        [BUILD / "bin" / "muster", "data", "pack", IMAGES, work / "fashion"], stdout=subprocess.DEVNULL
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"cannot pack {IMAGES}: {done.stderr.decode(errors='replace')}")
-    return work / "fashion"
-
-
 def measure(work: pathlib.Path) -> dict[str, list[float | None]]:
-    data = pack(work)
+    data = pack_images(work)
     times: dict[str, list[float | None]] = {"ours": [], "torchrun": [], "unshared": []}
     for number in range(SAMPLES):
         rank = number % 2

@@ -16,6 +16,7 @@ import typing
 BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", "build/release")).resolve()
 VENV = pathlib.Path(os.environ.get("MUSTER_VENV", ".venv")).absolute()
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
+IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")
 START_LIMIT = 180.0
 GIVE_UP = 60.0  # seconds without a step of every rank: it did not come back
 
@@ -57,6 +58,15 @@ def torchrun_pid(process: subprocess.Popen, rank: int) -> int:
         if f"\0RANK={rank}\0".encode() in pathlib.Path(f"/proc/{child}/environ").read_bytes():
             return int(child)
     raise RuntimeError("no such worker")
+
+
+def pack_images(work: pathlib.Path) -> pathlib.Path:
+    """The trainer's data, in `work`."""
+    command = [BUILD / "bin" / "muster", "data", "pack", IMAGES, work / "fashion"]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{IMAGES} cannot be packed, no result: {done.stderr}")
+    return work / "fashion"
 
 
 def start(words: list, **environment: str) -> subprocess.Popen:

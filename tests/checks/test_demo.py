@@ -42,14 +42,19 @@ def good_run() -> dict:
     }
 
 
-def judge(demo, tmp_path, run: dict) -> None:
+def written(demo, tmp_path, run: dict):
+    """The run as the demo reads it from its folder, a torn line in each file of steps."""
     (tmp_path / "steps").mkdir()
     lines = lambda records: "".join(json.dumps(record) + "\n" for record in records)
     (tmp_path / "events.jsonl").write_text(lines(run["events"]))
     for rank, steps in enumerate(run["steps"]):
         (tmp_path / "steps" / f"rank-{rank}.jsonl").write_text(lines(steps) + '{"torn')
     (tmp_path / "result.json").write_text(json.dumps(run["result"]))
-    finished = demo.Run.read(tmp_path)
+    return demo.Run.read(tmp_path)
+
+
+def judge(demo, tmp_path, run: dict) -> None:
+    finished = written(demo, tmp_path, run)
     demo.check_fault(finished, demo.Fault(rank=1, step=26), 101)
     demo.check_replayed(finished)
     demo.check_finished(finished, STEPS)
@@ -100,12 +105,7 @@ def kept_run() -> dict:
 
 
 def judge_kept(demo, tmp_path, run: dict) -> None:
-    (tmp_path / "steps").mkdir()
-    (tmp_path / "events.jsonl").write_text("".join(json.dumps(event) + "\n" for event in run["events"]))
-    for rank, steps in enumerate(run["steps"]):
-        (tmp_path / "steps" / f"rank-{rank}.jsonl").write_text("".join(json.dumps(step) + "\n" for step in steps))
-    (tmp_path / "result.json").write_text(json.dumps(run["result"]))
-    finished = demo.Run.read(tmp_path)
+    finished = written(demo, tmp_path, run)
     demo.check_kept(finished, demo.Fault(rank=1, step=26))
     demo.check_finished(finished, STEPS)
 

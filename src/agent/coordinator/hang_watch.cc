@@ -17,12 +17,10 @@ constexpr nanoseconds kStepFloor = seconds(2);
 constexpr nanoseconds kUnknownStep = seconds(30);
 constexpr nanoseconds kCheckpoint = seconds(60);
 constexpr nanoseconds kEval = seconds(30);
-constexpr std::size_t kFewSteps = 8;
-constexpr std::size_t kSteps = 64;
 // Nobody looks more rarely but who was kept from it.
 constexpr nanoseconds kLongestLook = milliseconds(250);
 // Said a little early, so that it is known when the limit is over.
-constexpr int kEarlyPercent = 92;
+constexpr int kEarlyPercent = 90;
 
 bool IsStep(os::Phase phase) {
   return phase == os::Phase::kData || phase == os::Phase::kForward ||
@@ -33,28 +31,14 @@ bool IsOver(nanoseconds time, nanoseconds limit) { return time >= limit / 100 * 
 
 }  // namespace
 
-void HangWatch::Stepped(nanoseconds took) {
-  if (steps_.size() < kSteps) {
-    steps_.push_back(took);
-    return;
-  }
-  steps_[next_] = took;
-  next_ = (next_ + 1) % kSteps;
-}
-
 void HangWatch::Restart() {
   looked_.reset();
   for (Stuck& stuck : stuck_) stuck = Stuck{};
 }
 
-nanoseconds HangWatch::SlowestStep() const {
-  return steps_.empty() ? nanoseconds(0) : *std::ranges::max_element(steps_);
-}
-
-/// The 99th percentile of so few is their maximum.
 nanoseconds HangWatch::StepLimit() const {
-  if (steps_.size() < kFewSteps) return kUnknownStep;
-  return std::max(kStepFloor, 3 * SlowestStep());
+  const auto limit = steps_.Limit();
+  return limit ? std::max(kStepFloor, *limit) : kUnknownStep;
 }
 
 void HangWatch::Note(Stuck& stuck, const RankSight& sight, nanoseconds passed) {

@@ -4,10 +4,11 @@
 // that wait for each other in a collective the one that did not come. Pure but for the reader of
 // /proc that it is given. Owner: the run loop.
 //
-//   phase                      limit, from the phase's begin
-//   data forward backward optimizer   max(2 s, 3 × the slowest of the last steps); 30 s before 8
-//   steps are known checkpoint, eval           60 s, 30 s without computing and without I/O comm
-//   none: whoever waits there is a victim of another rank any, stopped by a signal   that of a step
+//   phase                             limit, from the phase's begin
+//   data forward backward optimizer   max(2 s, StepTimes::Limit); 30 s before 8 steps are known
+//   checkpoint, eval                  60 s, 30 s without computing and without I/O
+//   comm                              none: whoever waits there is a victim of another rank
+//   any, stopped by a signal          that of a step
 //
 // Only time in which it looked counts: who stopped the ranks for a while may have stopped us too.
 // What a debugger has is left alone, and with it everybody who waits for it.
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/coordinator/step_times.h"
 #include "base/clock.h"
 #include "os/heartbeat.h"
 #include "os/process_sight.h"
@@ -40,9 +42,9 @@ class HangWatch {
   explicit HangWatch(std::uint32_t ranks) : stuck_(ranks) {}
 
   /// A rank finished a step that took so long.
-  void Stepped(std::chrono::nanoseconds took);
+  void Stepped(std::uint64_t step, std::chrono::nanoseconds took) { steps_.Add(step, took); }
   /// Of the last 64, of all ranks; 0 before the first.
-  std::chrono::nanoseconds SlowestStep() const;
+  std::chrono::nanoseconds SlowestStep() const { return steps_.Slowest(); }
   /// Another generation, or a pause: nobody is late.
   void Restart();
   /// What there is to say now; called some ten times a second. The same hang is said once.
@@ -66,8 +68,7 @@ class HangWatch {
   std::optional<std::string> WhatOf(const Stuck& stuck) const;
 
   std::vector<Stuck> stuck_;
-  std::vector<std::chrono::nanoseconds> steps_;  ///< the last, a ring
-  std::size_t next_ = 0;
+  StepTimes steps_;
   std::optional<Instant> looked_;
 };
 

@@ -17,7 +17,7 @@ class HangWatchTest : public testing::Test {
  protected:
   HangWatchTest() : ranks_(3), processes_(3) {
     for (auto& rank : ranks_) rank.alive = true;
-    for (int i = 0; i < 64; ++i) watch_.Stepped(milliseconds(40));
+    for (std::uint64_t i = 1; i <= 64; ++i) watch_.Stepped(i, milliseconds(40));
     for (std::uint32_t i = 0; i < 3; ++i) Put(i, Phase::kForward);
   }
   void Put(std::uint32_t rank, Phase phase) {
@@ -69,7 +69,7 @@ TEST_F(HangWatchTest, LeavesAPauseOfOneAndAHalfSecondsAlone) {
 }
 
 TEST_F(HangWatchTest, GivesSlowStepsThreeTimesTheirTime) {
-  for (int i = 0; i < 64; ++i) watch_.Stepped(seconds(10));
+  for (std::uint64_t i = 65; i <= 128; ++i) watch_.Stepped(i, seconds(10));
   LetTheOthersWait();
   EXPECT_FALSE(Wait(seconds(27)));
   EXPECT_TRUE(Wait(seconds(3)));
@@ -77,7 +77,7 @@ TEST_F(HangWatchTest, GivesSlowStepsThreeTimesTheirTime) {
 
 TEST_F(HangWatchTest, DoesNotJudgeBeforeItKnowsHowLongAStepTakes) {
   watch_ = HangWatch(3);
-  for (int i = 0; i < 7; ++i) watch_.Stepped(milliseconds(40));
+  for (std::uint64_t i = 1; i <= 7; ++i) watch_.Stepped(i, milliseconds(40));
   LetTheOthersWait();
   EXPECT_FALSE(Wait(seconds(27)));
   EXPECT_TRUE(Wait(seconds(3)));

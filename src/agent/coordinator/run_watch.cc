@@ -48,7 +48,7 @@ void RunLoop::ObserveRank(Rank rank) {
 void RunLoop::Drain() {
   board_->Drain([this](Rank rank, const os::StepRecord& record) {
     accounting_.Stepped(rank, record);
-    hang_watch_.Stepped(std::chrono::microseconds(record.total_us));
+    hang_watch_.Stepped(record.step, std::chrono::microseconds(record.total_us));
   });
   state_.slowest_step = hang_watch_.SlowestStep();
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) ObserveRank(Rank(i));

@@ -107,7 +107,7 @@ TEST_F(HangWatchTest, LetsASaveTakeItsTimeWhileItWorks) {
   for (auto& process : processes_) process.state = ProcessState::kUninterrupted;
   EXPECT_FALSE(Wait(std::chrono::minutes(10))) << "a slow disk";
   for (auto& process : processes_) process.state = ProcessState::kSleeping;
-  EXPECT_FALSE(Wait(seconds(54)));
+  EXPECT_FALSE(Wait(seconds(53)));
   EXPECT_TRUE(Wait(seconds(4)));
 }
 

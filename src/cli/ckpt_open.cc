@@ -13,19 +13,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr std::string_view kTrainer = "muster-train";
 constexpr std::string_view kFolderFlag = "--checkpoint-dir";
-
-/// What a trainer's own flag says, which its program heeds before the job's key.
-std::string FolderInCommand(const std::vector<std::string>& command) {
-  if (command.empty() || NameOf(command[0]) != kTrainer) return "";
-  const std::string joined = std::string(kFolderFlag) + "=";
-  for (std::size_t i = 1; i < command.size(); ++i) {
-    if (command[i].starts_with(joined)) return command[i].substr(joined.size());
-    if (command[i] == kFolderFlag && i + 1 < command.size()) return command[i + 1];
-  }
-  return "";
-}
 
 Result<std::string> FolderOfJob(const std::string& run) {
   const std::string file = run + "/job.yaml";
@@ -36,7 +24,7 @@ Result<std::string> FolderOfJob(const std::string& run) {
                  "name the folder of checkpoints itself");
   }
   const spec::Job& job = parsed->job;
-  std::string flag = FolderInCommand(job.command);
+  std::string flag = spec::FolderInCommand(job.command);
   if (flag.starts_with('/')) return flag;
   if (!flag.empty()) {
     return Error(Code::kPrecondition,

@@ -4,10 +4,14 @@
 
 #include <utility>
 
+#include "base/durable.h"
+
 namespace muster::spec {
 namespace {
 
 constexpr std::string_view kPrefix = "MUSTER_";
+constexpr std::string_view kTrainer = "muster-train";
+constexpr std::string_view kFolderFlag = "--checkpoint-dir";
 
 bool IsVariableByte(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
@@ -41,6 +45,16 @@ Error Unknown(std::string_view name, const Variables& variables) {
 
 std::string CheckpointFolder(const std::string& dir, const std::string& run_folder) {
   return dir.starts_with('/') ? dir : run_folder + "/" + dir;
+}
+
+std::string FolderInCommand(const std::vector<std::string>& command) {
+  if (command.empty() || muster::NameOf(command[0]) != kTrainer) return "";
+  const std::string joined = std::string(kFolderFlag) + "=";
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    if (command[i].starts_with(joined)) return command[i].substr(joined.size());
+    if (command[i] == kFolderFlag && i + 1 < command.size()) return command[i + 1];
+  }
+  return "";
 }
 
 std::string DataPath(const DataSource& source) {

@@ -23,6 +23,10 @@ std::string DataPath(const DataSource& source);
 /// folder.
 std::string CheckpointFolder(const std::string& dir, const std::string& run_folder);
 
+/// What a trainer's own --checkpoint-dir says, which its program heeds before the job's key; "" for
+/// every other command.
+std::string FolderInCommand(const std::vector<std::string>& command);
+
 /// MUSTER_DATA_0, …: DataPath of each entry of `data`.
 Variables DataVariables(const Job& job);
 

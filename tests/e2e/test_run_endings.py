@@ -423,3 +423,12 @@ def test_a_module_that_is_missing_names_the_python_that_lacks_it(start, python):
     run = start(python, "-c", "import no_such_module", flags=["--max-restarts", 0])
     assert run.end() == 1
     assert f"muster: the python was {python}; activate the environment that has no_such_module" in run.err, run.err
+
+
+def test_a_checkpoint_that_nobody_lived_to_tell_of_is_found(start, muster):
+    run = start("muster-train", "--steps", 100, "--every", 20, "--die-behind-save", 40, flags=["--max-restarts", 0])
+    assert run.end() == 137
+    assert "muster: to go on from step 40: " in run.err, run.err
+    assert [event["step"] for event in run.events("checkpoint")] == [20, 40]
+    report = json.loads(muster("report", run.folder, "--json").out)
+    assert [checkpoint["step"] for checkpoint in report["checkpoints"]] == [20, 40]

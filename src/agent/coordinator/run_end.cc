@@ -22,6 +22,7 @@ using profile::Plural;
 using std::chrono::seconds;
 
 constexpr auto kShimExit = seconds(15);
+constexpr auto kLastLook = seconds(1);
 
 /// True when it ended. A Ctrl-C that waits by now leaves it no more than `impatience`.
 bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
@@ -67,11 +68,12 @@ RunOutcome RunLoop::End() {
     LeaveShim();
   }
   Drain();
+  NoteCommitted();
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;
   const bool logs_stopped = logs_->Stop(seconds(1));
   const bool generations_stopped = generations_->Stop(seconds(1));
-  outcome.hung_writer = !logs_stopped || !generations_stopped;
+  outcome.hung_writer = !logs_stopped || !generations_stopped || committed_->hangs();
   WriteFaults(true);
   ReportLosses();
   ReportRuleLosses();
@@ -88,6 +90,14 @@ RunOutcome RunLoop::End() {
   TellWhatNext(verdict);
   console_->Flush(seconds(1));
   return outcome;
+}
+
+/// Of a commit that its writer did not live to tell. No worker is left, so nothing follows.
+void RunLoop::NoteCommitted() {
+  const auto newest = committed_->Newest(kLastLook);
+  if (!newest || *newest <= durable_) return;
+  durable_ = *newest;
+  events_.Add("checkpoint", {{"gen", state_.generation.value()}, {"step", durable_}});
 }
 
 void RunLoop::LeaveShim() {

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "agent/launch/start_advice.h"
+#include "base/absent.h"
 #include "base/text.h"
+#include "spec/command.h"
 
 namespace muster::agent {
 namespace {
@@ -21,6 +23,14 @@ constexpr auto kOrphanGrace = seconds(10);
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
 constexpr int kTimeLimitCode = 7;
+constexpr auto kFirstLook = milliseconds(500);
+
+/// Where the job saves, absolute.
+std::string SavesTo(const RunOptions& options, const std::string& run_folder) {
+  const std::string flag = spec::FolderInCommand(options.command);
+  return flag.empty() ? spec::CheckpointFolder(options.checkpoint_dir, run_folder)
+                      : AbsolutePath(flag);
+}
 
 /// A rank costs us some six descriptors: its page, two pipes, two logs, its steps. The value is the
 /// limit that workers are to find; 0: ours was not changed.
@@ -84,6 +94,7 @@ Status RunLoop::SetUp() {
           GenerationWritten(generation, written);
         });
       }));
+  committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
   launcher_.emplace(MUSTER_TRY(Launcher::Create(options_, *loop_, folder_.path(), run_id_)));
   MUSTER_TRY(StartRules());
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = &folder_.files(),

@@ -21,6 +21,7 @@
 #include "agent/logs/log_keeper.h"
 #include "agent/rules/rule_thread.h"
 #include "agent/run/accounting.h"
+#include "agent/run/committed.h"
 #include "agent/run/event_log.h"
 #include "agent/run/fault_record.h"
 #include "agent/run/generation_writer.h"
@@ -108,6 +109,7 @@ class RunLoop {
 
   // run_end.cc: the end
   RunOutcome End();
+  void NoteCommitted();
   void LeaveShim();
   void Sweep();
   void LetGoOfSignals();
@@ -154,6 +156,7 @@ class RunLoop {
   int zygote_deaths_ = 0;
 
   const Instant begin_;
+  std::optional<CommittedSteps> committed_;
   std::unique_ptr<GenerationWriter> generations_;
   Generation asked_{};                  ///< newest one that was given to be written
   std::optional<Status> written_;       ///< what became of it

@@ -3,7 +3,7 @@
 // beside muster it is forked from its own zygote, as the real trainer is.
 //
 //   stepper [--steps N] [--step-ms MS] [--every K] [--fail-at STEP --fail-rank R --exit CODE]
-//           [--fail-message TEXT] [--hang-dir DIR] [--save-ms MS]
+//           [--fail-message TEXT] [--hang-dir DIR] [--save-ms MS] [--die-behind-save STEP]
 //
 // In a run without an arena (of more than 64 ranks) it ends at once.
 //
@@ -13,9 +13,11 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -24,6 +26,7 @@
 #include "coll/muster_coll.h"
 #include "os/heartbeat.h"
 #include "spec/env.h"
+#include "train/checkpoint/save.h"
 
 namespace {
 
@@ -73,6 +76,30 @@ void Save(const spec::WorkerEnv& env, const State& state) {
   const std::string text = fmt::format("{} {}\n", state.step, state.sum);
   const Status saved = WriteDurably(PosixFiles(), env.checkpoint_dir + "/newest", AsBytes(text));
   if (!saved) Die(saved.error().ToString());
+}
+
+class Alone final : public checkpoint::Agreement {
+  Result<bool> AllOk(bool ok) override { return ok; }
+};
+
+/// Commits a checkpoint of our format, and dies before anybody can be told of it.
+[[noreturn]] void SaveAndDie(const spec::WorkerEnv& env, const State& state) {
+  checkpoint::SaveRequest request{.folder = env.checkpoint_dir};
+  request.manifest = {.step = state.step,
+                      .generation = env.generation,
+                      .world = 1,
+                      .model = "stepper",
+                      .index = {.length = 1,
+                                .entries = {{.name = "sum", .offset = 0, .length = 1}},
+                                .groups = {{.name = "param", .dtype = checkpoint::DType::kI64}}},
+                      .optimizer_step = state.step,
+                      .created_utc = FormatUtc(SystemClock().Wall())};
+  const auto sum = std::as_bytes(std::span(&state.sum, 1));
+  request.slices.push_back({.group = "param", .begin = 0, .data = sum});
+  Alone alone;
+  Need(checkpoint::Save(PosixFiles(), alone, request));
+  ::raise(SIGKILL);
+  std::abort();
 }
 
 /// Who failed only because another rank did says so.
@@ -160,6 +187,8 @@ int Main(int argc, char** argv) {
       heartbeat.Enter(os::Phase::kCheckpoint, MonotonicClock::now());
       ::poll(nullptr, 0, static_cast<int>(flags.Number("--save-ms", 0)));
       if (env.rank.value() == 0) Save(env, state);
+      const bool dies = env.rank.value() == 0 && env.generation == Generation(1);
+      if (dies && state.step == flags.Number("--die-behind-save", 0)) SaveAndDie(env, state);
       heartbeat.Enter(os::Phase::kComm, MonotonicClock::now());
       NeedColl(muster_coll_barrier(group, "saved"), group);
       heartbeat.Durable(state.step);

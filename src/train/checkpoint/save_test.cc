@@ -297,6 +297,18 @@ TEST(ProbeFolder, FindsAFolderThatTakesNothingAndLeavesNoTrace) {
   EXPECT_FALSE(ProbeFolder(PosixFiles(), folder / "file"));
 }
 
+TEST(Save, ReplacesTheHalfOfALatestThatAStopLeft) {
+  const TemporaryFolder folder;
+  const Sample sample(5, 16);
+  ASSERT_TRUE(SaveTogether(sample, folder / "ckpt", 10, 1)[0]);
+  std::ofstream(folder / "ckpt/latest.tmp") << "step-0000";
+  EXPECT_THAT(StepsIn(folder / "ckpt"), ElementsAre(10u)) << "it misleads no reader";
+  EXPECT_EQ(NewestIs(folder / "ckpt", sample), "");
+  ASSERT_TRUE(SaveTogether(sample, folder / "ckpt", 20, 1)[0]);
+  EXPECT_THAT(*PosixFiles().List(folder / "ckpt"),
+              ElementsAre("latest", "step-000000000010", "step-000000000020"));
+}
+
 TEST(CleanLeftovers, RemovesWhatRunsAndGenerationsLeft) {
   const TemporaryFolder folder;
   for (const char* name :

@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
+
+#include "base/near_miss.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kMostEntries = 10'000;
 
 /// The longest part of an absolute path that exists.
 std::filesystem::path Existing(std::filesystem::path path) {
@@ -14,6 +20,24 @@ std::filesystem::path Existing(std::filesystem::path path) {
     path = path.parent_path();
   }
   return path;
+}
+
+/// ": did you mean train.py?", of what is beside it; "" when nothing there is called nearly so.
+std::string DidYouMean(const std::filesystem::path& place) {
+  const std::string name = place.filename().string();
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(place.parent_path(), error);
+  for (; !error && entry != std::filesystem::directory_iterator() && names.size() < kMostEntries;
+       entry.increment(error)) {
+    std::string beside = entry->path().filename().string();
+    if (beside.starts_with('.') == name.starts_with('.')) names.push_back(std::move(beside));
+  }
+  // A folder is listed in no order.
+  std::ranges::sort(names);
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  const auto meant = NearMiss(name, known);
+  return meant ? fmt::format(": did you mean {}?", *meant) : "";
 }
 
 }  // namespace
@@ -34,8 +58,9 @@ Error Absent(std::string_view what, const std::string& path, std::string_view hi
   const std::filesystem::path there = Existing(place);
   const bool parent = place.parent_path() == there;
   return {Code::kNotFound,
-          fmt::format("there is no {} at {}{}", what, absolute,
-                      parent ? "" : fmt::format(", of that only {} exists", there.string())),
+          fmt::format(
+              "there is no {} at {}{}", what, absolute,
+              parent ? DidYouMean(place) : fmt::format(", of that only {} exists", there.string())),
           std::string(hint)};
 }
 

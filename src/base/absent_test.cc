@@ -1,6 +1,7 @@
 #include "base/absent.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -23,6 +24,20 @@ TEST(Absent, SaysHowFarThePathLeads) {
   EXPECT_EQ(
       Absent("job file", "nosuch/b/c.yaml", "").message(),
       "there is no job file at " + here + "/nosuch/b/c.yaml, of that only " + here + " exists");
+}
+
+TEST(Absent, NamesWhatWasMeant) {
+  const std::filesystem::path folder = testing::TempDir() + "absent-" + std::to_string(::getpid());
+  std::filesystem::create_directories(folder / ".tarin.py");
+  std::filesystem::create_directories(folder / "train.py");
+  std::filesystem::create_directories(folder / "other");
+  const auto tell = [&](const char* name) {
+    return Absent("script", (folder / name).string(), "").message();
+  };
+  EXPECT_EQ(tell("tarin.py"),
+            "there is no script at " + (folder / "tarin.py").string() + ": did you mean train.py?");
+  EXPECT_EQ(tell("xyz"), "there is no script at " + (folder / "xyz").string());
+  std::filesystem::remove_all(folder);
 }
 
 TEST(Absent, DoesNotTakeAnEmptyNameForTheWorkingFolder) {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "base/duration.h"
-#include "spec/near_miss.h"
+#include "base/near_miss.h"
 #include "spec/units.h"
 
 namespace muster::spec {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "spec/near_miss.h"
+#include "base/near_miss.h"
 
 namespace muster::spec {
 namespace {

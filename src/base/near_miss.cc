@@ -1,10 +1,10 @@
-#include "spec/near_miss.h"
+#include "base/near_miss.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-namespace muster::spec {
+namespace muster {
 namespace {
 
 constexpr std::size_t kLongest = 64;
@@ -49,4 +49,4 @@ std::optional<std::string_view> NearMiss(std::string_view word,
   return nearest;
 }
 
-}  // namespace muster::spec
+}  // namespace muster

@@ -7,11 +7,11 @@
 #include <span>
 #include <string_view>
 
-namespace muster::spec {
+namespace muster {
 
 /// The nearest of `known`, the first of equals; nothing when more than a third of `word` would
 /// have to change. Words above 64 bytes match nothing.
 std::optional<std::string_view> NearMiss(std::string_view word,
                                          std::span<const std::string_view> known);
 
-}  // namespace muster::spec
+}  // namespace muster

@@ -1,11 +1,11 @@
-#include "spec/near_miss.h"
+#include "base/near_miss.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <string>
 
-namespace muster::spec {
+namespace muster {
 namespace {
 
 constexpr std::array<std::string_view, 5> kKnown{"priority", "queue", "nodes", "ranksPerNode",
@@ -31,4 +31,4 @@ TEST(NearMiss, KeepsSilentWhenNothingIsNear) {
 }
 
 }  // namespace
-}  // namespace muster::spec
+}  // namespace muster

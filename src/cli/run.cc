@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "agent/coordinator/plan.h"
 #include "agent/run_job.h"
@@ -18,6 +20,28 @@
 namespace muster::cli {
 namespace {
 
+/// A flag that names ranks the run does not have. It is taken all the same: under torchrun one line
+/// may serve jobs of several sizes.
+void TellAbsentRanks(const RunFlags& flags, std::uint32_t ranks) {
+  const spec::torchrun::ShownStreams& shown = flags.torchrun.shown;
+  const std::pair<std::string_view, std::set<std::uint32_t>> named[] = {
+      {"redirects", shown.redirected.Named()},
+      {"tee", shown.teed.Named()},
+      {"local-ranks-filter", shown.only},
+  };
+  for (const auto& [flag, all] : named) {
+    const std::set<std::uint32_t> absent(all.lower_bound(ranks), all.end());
+    if (absent.empty()) continue;
+    const std::string by = flags.line.Has(flag) ? fmt::format("--{}", flag)
+                                                : VariableOf(**spec::torchrun::FindFlag(flag));
+    Note(fmt::format(
+        "muster: {} names {} {}, and there {}{}\n", by, absent.size() == 1 ? "rank" : "ranks",
+        fmt::join(absent, ", "),
+        ranks == 1 ? "is only rank 0" : fmt::format("are ranks 0 to {}", ranks - 1),
+        absent.size() == all.size() && flag == "local-ranks-filter" ? ": nothing is shown" : ""));
+  }
+}
+
 /// What is not as a user of torchrun expects it.
 void TellDifferences(const RunFlags& flags, const agent::Policy& policy) {
   using Form = spec::torchrun::RunLine::Form;
@@ -25,9 +49,10 @@ void TellDifferences(const RunFlags& flags, const agent::Policy& policy) {
   if (!torchrun.ignored.empty()) {
     Note(fmt::format("muster: without a meaning here: {}\n", torchrun.ignored));
   }
-  const bool theirs = torchrun.used || flags.form == Form::kScript;
+  const bool theirs = torchrun.used || flags.line.form == Form::kScript;
   const auto restarts = agent::MostRestarts(policy);
-  if (!theirs || flags.form == Form::kJobFile || torchrun.max_restarts || restarts == 0) return;
+  if (!theirs || flags.line.form == Form::kJobFile || torchrun.max_restarts || restarts == 0)
+    return;
   Note(fmt::format(
       "muster: unlike under torchrun, a rank that dies is started again, up to {} times; "
       "--max-restarts 0: never\n",
@@ -35,9 +60,7 @@ void TellDifferences(const RunFlags& flags, const agent::Policy& policy) {
 }
 
 Result<int> Run(RunFlags flags, const Invocation& invocation) {
-  flags.form = invocation.line.form;
-  flags.nproc_given = invocation.line.Has("nproc-per-node");
-  flags.torchrun = MUSTER_TRY(spec::torchrun::ReadSettings(invocation.line, spec::ProcessEnv()));
+  MUSTER_TRY(ReadTorchrun(invocation.line, spec::ProcessEnv(), flags));
   const spec::Job job = MUSTER_TRY(JobFor(flags, invocation.program));
   agent::RunOptions options = MUSTER_TRY(OptionsFor(job, flags, invocation.program));
   options.version = Version();
@@ -46,6 +69,7 @@ Result<int> Run(RunFlags flags, const Invocation& invocation) {
     Note(fmt::format("muster: kept in the job, but not acted on yet: {}\n", fmt::join(keys, ", ")));
   }
   TellDifferences(flags, options.policy);
+  TellAbsentRanks(flags, options.ranks);
   const agent::RunOutcome outcome = MUSTER_TRY(agent::RunJob(options));
   if (invocation.json) MUSTER_TRY(Print(outcome.result_json));
   // A log write that hangs in the kernel still uses what destructors would free.
@@ -65,31 +89,7 @@ void AddRun(CLI::App& parent, Invocation& invocation) {
       "Every flag of torchrun is taken too, in its spellings and with its PET_ variables:\n"
       "docs/guide/from-torchrun.md. What stands behind a script or -- is not read.");
   auto flags = std::make_shared<RunFlags>();
-  app->add_option("JOB|SCRIPT|CMD", flags->words,
-                  "A job file; a Python script, or -m and a module; or -- and a command");
-  app->add_option("-n,--ranks", flags->ranks, "Worker processes on this machine");
-  app->add_option("--name", flags->name, "Name of the run; default: that of the job or command");
-  app->add_option("--run-dir", flags->folder, "Run folder; default: runs/NAME-TIME-xxxx");
-  app->add_option("--checkpoint-dir", flags->checkpoint_dir,
-                  "Checkpoints; default: the job's, in the run folder. Name another run's to go on "
-                  "from there");
-  app->add_option("--preload", flags->preload,
-                  "What Python imports once, before the ranks are forked from there: modules with "
-                  "commas; none: every rank is executed; auto (default): torch when the script "
-                  "imports it");
-  // Read with torchrun's flags, where it has more spellings and a variable; here for the help.
-  app->add_option_function<std::uint32_t>(
-      "--max-restarts", [](std::uint32_t) {},
-      "Restarts before the run fails; 0: none; default: the job's, or 3 and 1 full");
-  app->add_flag("--restart-all", flags->restart_all,
-                "When a rank dies, start all again from the newest checkpoint; default: keep those "
-                "that can go on");
-  app->add_flag("--report-hangs", flags->report_hangs,
-                "Say that a rank hangs and leave it alone; default: kill it and recover");
-  app->add_option("--grace", flags->grace_s,
-                  "Seconds between TERM and KILL when workers are stopped; default 30");
-  app->add_flag("--quiet", flags->quiet,
-                "Do not show the workers' output; it is in the run folder");
+  AddRunFlags(*app, *flags);
   app->callback([flags, &invocation] {
     invocation.action = [flags, &invocation] { return Run(*flags, invocation); };
   });

@@ -11,7 +11,8 @@
 namespace muster::cli {
 
 /// `words` as typed, without the program's name. Those of another verb come back as they are; those
-/// of `run` without torchrun's flags, which are in `invocation.line`.
+/// of `run` without torchrun's flags, which are in `invocation.line`. Invalid where they are those
+/// of `run` without its name.
 Result<std::vector<std::string>> TakeRunLine(const CLI::App& app, std::vector<std::string> words,
                                              Invocation& invocation);
 

@@ -176,23 +176,6 @@ Status SetTorchrun(const spec::torchrun::Settings& torchrun, agent::RunOptions& 
   return Ok();
 }
 
-/// A last line of job.yaml with the flags that change what ranks find or how they are ended, and
-/// that no job file holds (docs/formats/run-folder.md); "" without such.
-std::string FlagsBeside(const RunFlags& flags) {
-  const spec::torchrun::Settings& torchrun = flags.torchrun;
-  std::vector<std::string> words;
-  if (flags.preload != "auto") words.insert(words.end(), {"--preload", flags.preload});
-  if (flags.report_hangs) words.emplace_back("--report-hangs");
-  if (flags.grace_s) {
-    words.insert(words.end(), {"--grace", fmt::format("{}", *flags.grace_s)});
-  } else if (torchrun.shutdown_s) {
-    words.insert(words.end(), {"--shutdown-timeout", std::to_string(*torchrun.shutdown_s)});
-  }
-  if (torchrun.role != "default") words.insert(words.end(), {"--role", torchrun.role});
-  if (torchrun.virtual_local_rank) words.emplace_back("--virtual-local-rank");
-  return profile::FlagsLine(words);
-}
-
 Status CheckFlags(const RunFlags& flags) {
   // Written so that a NaN, which is in no range, is refused.
   if (flags.grace_s && !(*flags.grace_s >= 0 && *flags.grace_s <= kMostGrace)) {
@@ -213,10 +196,6 @@ Status CheckFlags(const RunFlags& flags) {
     return Error(Code::kInvalid, fmt::format("--shutdown-timeout is {}", *torchrun.shutdown_s),
                  fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
   }
-  if (flags.ranks && flags.nproc_given) {
-    return Error(Code::kInvalid, "--ranks and --nproc-per-node are the same; both were given",
-                 "leave one away; nothing was made");
-  }
   return Ok();
 }
 
@@ -225,7 +204,7 @@ Status CheckFlags(const RunFlags& flags) {
 Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
   MUSTER_TRY(CheckFlags(flags));
   spec::Job job;
-  switch (flags.form) {
+  switch (flags.line.form) {
     case Form::kNothing:
       return Error(
           Code::kInvalid, "nothing to run: give a job file, a script or a command",
@@ -237,7 +216,7 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
     case Form::kScript:
     case Form::kCommand:
       job.command = MUSTER_TRY(CommandFor(flags.words, flags.torchrun, ParentOf(program)));
-      job.name = NameOfCommand(flags.form == Form::kScript ? flags.words : job.command);
+      job.name = NameOfCommand(flags.line.form == Form::kScript ? flags.words : job.command);
       break;
   }
   if (flags.torchrun.ranks) job.ranks_per_node = *flags.torchrun.ranks;
@@ -281,7 +260,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   MUSTER_TRY(SetZygote(flags.preload, options));
   options.name = job.name;
   options.folder = flags.folder;
-  options.job_yaml = spec::PrintJobYaml(job) + FlagsBeside(flags);
+  options.job_yaml = spec::PrintJobYaml(job) + profile::FlagsLine(WordsToGoOn(flags));
   options.checkpoint_dir = job.checkpoint.dir;
   options.checkpoint_every = job.checkpoint.every;
   for (const spec::DataSource& source : located.data) options.data.push_back(source.at);

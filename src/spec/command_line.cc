@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/near_miss.h"
 #include "base/text.h"
-#include "spec/near_miss.h"
 
 namespace muster::spec {
 namespace {
@@ -37,7 +37,8 @@ std::string DidYouMean(std::string_view word, const std::vector<std::string>& kn
 struct Place {
   CLI::App* app;
   std::vector<std::string> names;  ///< "data", "pack"; empty at the top
-  std::vector<std::string> rest;
+  std::vector<std::string> rest;   ///< options on the way, then all from words[below] on
+  std::size_t below = 0;
   bool help = false;
 };
 
@@ -49,6 +50,26 @@ std::string Joined(std::string begin, const std::vector<std::string>& words) {
 
 bool IsOption(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
+std::vector<std::string> OptionsOf(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+  return names;
+}
+
+std::string MeantOption(std::string_view word, const CLI::App& app) {
+  return DidYouMean(word, OptionsOf(app),
+                    [](std::string_view known) { return fmt::format("--{}", known); });
+}
+
+bool HasOption(const CLI::App& app, std::string_view word) {
+  const bool is_long = word.starts_with("--");
+  const std::string name(is_long ? word.substr(2, word.find('=') - 2) : word.substr(1));
+  return std::ranges::any_of(app.get_options(), [&](const CLI::Option* option) {
+    return is_long ? option->check_lname(name) : option->check_sname(name);
+  });
+}
+
 Error UnknownSubcommand(const Place& at, const std::string& program, const std::string& word,
                         std::string_view kind) {
   const auto known = SubcommandsOf(*at.app);
@@ -57,9 +78,10 @@ Error UnknownSubcommand(const Place& at, const std::string& program, const std::
     names.push_back(name);
     return Joined("", names);
   };
-  const std::string meant = DidYouMean(word, known, [&](std::string_view name) {
+  std::string meant = DidYouMean(word, known, [&](std::string_view name) {
     return fmt::format("'{}'", below(std::string(name)));
   });
+  if (meant.empty()) meant = MeantOption(word, *at.app);  // "version"
   const std::string hint =
       meant.empty()
           ? fmt::format("{} has {}", Joined(program, at.names), fmt::join(known, ", "))
@@ -67,16 +89,30 @@ Error UnknownSubcommand(const Place& at, const std::string& program, const std::
   return {Code::kInvalid, fmt::format("unknown {} '{}'{}", kind, below(word), meant), hint};
 }
 
+/// An option in front of a subcommand, where it is none of the app above.
+Error Misplaced(const Place& at, const std::string& program, std::string_view kind,
+                const std::string& word) {
+  const std::string shown = word.substr(0, word.find('='));
+  return {Code::kInvalid,
+          fmt::format("unknown option {} in front of the {}{}", shown, kind,
+                      MeantOption(shown.substr(shown.find_first_not_of('-')), *at.app)),
+          fmt::format("options of a {0} stand behind its name; run '{1}' for the {0}s", kind,
+                      Joined(program + " help", at.names))};
+}
+
 /// Follows the words down to the innermost subcommand; options on the way stay in `rest`.
 Result<Place> Descend(CLI::App& root, const std::vector<std::string>& words,
                       std::string_view kind) {
   Place at{.app = &root};
+  std::optional<std::string> stray;
   std::size_t i = 0;
   for (; i < words.size() && !SubcommandsOf(*at.app).empty() && words[i] != "--"; ++i) {
     if (IsOption(words[i])) {
+      if (!stray && !HasOption(*at.app, words[i])) stray = words[i];
       at.rest.push_back(words[i]);
       continue;
     }
+    if (stray) return Misplaced(at, root.get_name(), kind, *stray);
     if (words[i] == "help") {
       at.help = true;
       continue;
@@ -87,6 +123,7 @@ Result<Place> Descend(CLI::App& root, const std::vector<std::string>& words,
     at.app = at.app->get_subcommand(words[i]);
     at.names.push_back(words[i]);
   }
+  at.below = i;
   at.rest.insert(at.rest.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return at;
 }
@@ -99,14 +136,17 @@ class Scan {
         program_(std::move(program)),
         hint_("run '" + help_command + "' for the options") {
     for (const CLI::Option* option : app.get_options()) {
-      for (const std::string& name : option->get_lnames()) names_.push_back(name);
       if (!option->get_positional()) continue;
       capacity_ += std::min(option->get_items_expected_max(), kEndless);
       takes_command_ = takes_command_ || option->get_name().find("CMD") != std::string::npos;
     }
   }
 
-  void Read(const std::vector<std::string>& words) {
+  /// Takes no arguments: what is asked for is help.
+  void ForHelp() { capacity_ = 0; }
+
+  /// Writes -o=x, which CLI11 does not know, as -ox.
+  void Read(std::vector<std::string>& words) {
     bool plain = false;  // behind "--"
     for (auto word = words.begin(); word != words.end(); ++word) {
       if (plain || !IsOption(*word)) {
@@ -121,10 +161,11 @@ class Scan {
   }
 
   bool help() const { return help_; }
+  int arguments() const { return arguments_; }
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  using Iterator = std::vector<std::string>::const_iterator;
+  using Iterator = std::vector<std::string>::iterator;
 
   void Fail(std::string message) { FailWith(std::move(message), hint_); }
   void FailWith(std::string message, std::string hint) {
@@ -141,28 +182,28 @@ class Scan {
   /// Returns the last word that belongs to the option.
   Iterator ReadOption(Iterator word, Iterator end) {
     const bool is_long = word->starts_with("--");
-    const auto equals = is_long ? word->find('=') : std::string::npos;
-    const std::string name =
-        is_long ? word->substr(2, equals == std::string::npos ? std::string::npos : equals - 2)
-                : word->substr(1, 1);
+    const bool joined = is_long ? word->find('=') != std::string::npos : word->find('=') == 2;
+    const auto equals = joined ? word->find('=') : std::string::npos;
+    const std::string name = is_long ? word->substr(2, equals - 2) : word->substr(1, 1);
     const CLI::Option* option = Find(name, is_long);
     if (option == nullptr) {
       Unknown(*word, is_long ? name : word->substr(1));
       return word;
     }
-    help_ = help_ || option == app_.get_help_ptr();
+    help_ = help_ || (option == app_.get_help_ptr() && !joined);
     if (option->get_items_expected_max() == 0) {  // a flag
-      if (equals != std::string::npos) Fail(fmt::format("{} takes no value", option->get_name()));
+      if (joined) Fail(fmt::format("{} takes no value", option->get_name()));
       return word;
     }
     if (++given_[option] > 1 && option->get_items_expected_max() == 1) {
       Fail(fmt::format("{} is given twice", option->get_name()));
     }
     std::optional<std::string> value;
-    if (equals != std::string::npos) {
+    if (joined) {
       if (equals + 1 < word->size()) value = word->substr(equals + 1);
+      if (!is_long) word->erase(equals, 1);
     } else if (!is_long && word->size() > 2) {
-      value = word->substr((*word)[2] == '=' ? 3 : 2);
+      value = word->substr(2);
     } else if (word + 1 != end) {
       value = *++word;
     }
@@ -182,9 +223,7 @@ class Scan {
           fmt::format("put -- before a command with options of its own: {} -- …", program_));
     }
     Fail(fmt::format("unknown option {}{}", shown,
-                     DidYouMean(name.substr(0, name.find('=')), names_, [](std::string_view known) {
-                       return fmt::format("--{}", known);
-                     })));
+                     MeantOption(name.substr(0, name.find('=')), app_)));
   }
 
   void Check(const CLI::Option& option, const std::string& value) {
@@ -221,7 +260,6 @@ class Scan {
   const CLI::App& app_;
   std::string program_;
   std::string hint_;
-  std::vector<std::string> names_;
   int capacity_ = 0;
   int arguments_ = 0;
   bool takes_command_ = false;
@@ -252,11 +290,14 @@ Error FromCli(const CLI::ParseError& error, const std::string& hint) {
 Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
                                                     const std::vector<std::string>& words,
                                                     std::string_view kind) {
-  const Place at = MUSTER_TRY(Descend(app, words, kind));
+  Place at = MUSTER_TRY(Descend(app, words, kind));
   const std::string full = Joined(app.get_name(), at.names);
   const std::string help_command = Joined(app.get_name() + " help", at.names);
   Scan scan(*at.app, full, help_command);
+  if (at.help) scan.ForHelp();
+  const std::size_t on_the_way = at.rest.size() - (words.size() - at.below);
   scan.Read(at.rest);
+  if (at.help && scan.arguments() > 0) return *scan.error();
   if (at.help || scan.help()) {
     // CLI11 puts the app's own name behind what stands before it.
     const std::string above = full.substr(0, full.size() - at.app->get_name().size());
@@ -268,8 +309,12 @@ Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
                  fmt::format("one of {}; '{}' explains them", fmt::join(subs, ", "), help_command));
   }
   try {
+    std::vector<std::string> read(words.begin(),
+                                  words.begin() + static_cast<std::ptrdiff_t>(at.below));
+    read.insert(read.end(), at.rest.begin() + static_cast<std::ptrdiff_t>(on_the_way),
+                at.rest.end());
     // CLI11 takes the words from the back.
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));
+    app.parse(std::vector<std::string>(read.rbegin(), read.rend()));
   } catch (const CLI::ParseError& error) {
     return FromCli(error, fmt::format("run '{}' for the options", help_command));
   }

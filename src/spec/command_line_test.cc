@@ -62,6 +62,39 @@ TEST(CommandLine, FillsFlagsAndArguments) {
   EXPECT_EQ(program.rate, -1.5);
 }
 
+TEST(CommandLine, TakesAShortOptionsValueInEverySpelling) {
+  for (const std::vector<std::string>& rate : std::vector<std::vector<std::string>>{
+           {"-r", "2.5"}, {"-r2.5"}, {"-r=2.5"}, {"--rate", "2.5"}, {"--rate=2.5"}}) {
+    std::vector<std::string> line = {"make", "a", "b"};
+    line.insert(line.end(), rate.begin(), rate.end());
+    Program program;
+    EXPECT_EQ(program.Help(line), "acts") << rate[0];
+    EXPECT_EQ(program.rate, 2.5) << rate[0];
+  }
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "-r="}).message(), "--rate needs a value");
+  EXPECT_EQ(Program().Refuse({"make", "a", "b", "-r=x"}).message(),
+            "--rate takes a number, not 'x'");
+  EXPECT_EQ(Program().Refuse({"make", "-h=1"}).message(), "--help takes no value");
+  // What stands for a value is left as it is.
+  Program program;
+  EXPECT_EQ(program.Help({"make", "a", "-r", "1", "--", "-r=2"}), "acts");
+  EXPECT_EQ(program.output, "-r=2");
+}
+
+TEST(CommandLine, SaysWhereAnOptionOfASubcommandStands) {
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"--rate", "2", "make"}, {"--rate=2", "make", "a"}}) {
+    const Error error = Program().Refuse(line);
+    EXPECT_EQ(error.message(), "unknown option --rate in front of the verb");
+    EXPECT_EQ(error.hint(),
+              "options of a verb stand behind its name; run 'tool help' for the verbs");
+  }
+  EXPECT_EQ(Program().Refuse({"--hlep", "make"}).message(),
+            "unknown option --hlep in front of the verb: did you mean --help?");
+  EXPECT_EQ(Program().Refuse({"help", "help", "hlp"}).message(),
+            "unknown verb 'hlp': did you mean --help?");
+}
+
 TEST(CommandLine, TellsWhichWordWasMeant) {
   EXPECT_EQ(Program().Refuse({"mkae"}).message(), "unknown verb 'mkae': did you mean 'make'?");
   EXPECT_EQ(Program().Refuse({"mkae"}).hint(), "run 'tool help' for the verbs");
@@ -143,6 +176,12 @@ TEST(CommandLine, HelpsWhereverItIsAskedFor) {
   }
   EXPECT_EQ(Program().Help({"help", "deep", "shwo"}),
             "unknown verb 'deep shwo': did you mean 'deep show'?");
+  for (const std::vector<std::string>& line :
+       std::vector<std::vector<std::string>>{{"help", "start", "extra"},
+                                             {"help", "make", "extra", "more"},
+                                             {"deep", "help", "show", "extra"}}) {
+    EXPECT_EQ(Program().Help(line), "unexpected argument 'extra'") << line[1];
+  }
 }
 
 }  // namespace

@@ -74,6 +74,17 @@ def test_usage_errors_are_json_where_asked_for(muster, every_verb):
         (["report", "x", "-o"], "--output needs a value", "run 'muster help report'"),
         (["run", "--stadnalone", "x.py"], "unknown option --stadnalone: did you mean --standalone?", "muster help run"),
         (["run", "--rdzv", "x"], "--rdzv may be --rdzv-backend, --rdzv-endpoint", "write it out"),
+        (["help", "run", "extra"], "unexpected argument 'extra'", "run 'muster help run' for the options"),
+        (["help", "version"], "unknown verb 'version': did you mean --version?", "run 'muster help' for the verbs"),
+        (
+            ["--quiet", "run", "t.py"],
+            "unknown option --quiet in front of the verb",
+            "stand behind its name; run 'muster ",
+        ),
+        (["train.py", "--lr", "1"], "there is no verb in front of 'train.py'", "muster run train.py --lr 1"),
+        (["-n=2", "job.yaml"], "there is no verb in front of '-n=2'", "to run it: muster run -n=2 job.yaml"),
+        (["run", "-n=x", "t.py"], "--ranks takes a whole number, not 'x'", "run 'muster help run'"),
+        (["run", "-n=", "t.py"], "--ranks needs a value", "run 'muster help run'"),
         (["run", "job.yaml", "x"], "unexpected argument 'x' behind the job file job.yaml", "run 'muster help run'"),
     ],
 )
@@ -83,6 +94,18 @@ def test_a_wrong_verb_is_named_and_the_right_one_suggested(muster, words, messag
     first, last = done.err.splitlines()
     assert first == f"muster: {message}" or (message in first and not message.startswith("unknown")), done.err
     assert hint in last
+
+
+def test_a_short_option_takes_its_value_in_every_spelling(muster, every_verb):
+    tried = 0
+    for words in every_verb:
+        for letter, name in re.findall(r"^  -(\w),(--[\w-]+) [A-Z]", muster("help", *words).out, re.MULTILINE):
+            for given in (f"-{letter}=", f"{name}="):
+                done = muster(*words, given, "x")
+                assert done.code == 2 and f"{name} needs a value" in done.err, (words, given, done.err)
+            tried += 1
+    assert tried >= 2
+    assert muster("run", "-n=2", "--", "sh", "-c", "echo $WORLD_SIZE").out.count("1] 2\n") == 2
 
 
 def test_the_version_is_printed(muster):
@@ -117,6 +140,14 @@ def test_what_is_absent_is_told_in_one_form(muster, tmp_path, words, what):
     first, last = done.err.splitlines()
     assert (done.code, done.out, first) == (3, "", f"muster: there is no {what} at {tmp_path / words[-1]}")
     assert last.startswith("  ")
+
+
+def test_what_is_absent_is_told_with_what_was_meant(muster, tmp_path):
+    for name in ("train.py", "job.yaml"):
+        (tmp_path / name).write_text("")
+    for words, meant in ((["run", "tarin.py"], "train.py"), (["run", "jbo.yaml"], "job.yaml")):
+        done = muster(*words)
+        assert done.code == 3 and f"{tmp_path / words[-1]}: did you mean {meant}?" in done.err.splitlines()[0]
 
 
 def test_a_quote_that_is_not_closed_is_refused_where_it_opens(muster, tmp_path):

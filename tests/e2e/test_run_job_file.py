@@ -66,13 +66,14 @@ def test_a_plain_job_is_run_without_a_remark(run_job):
 
 
 def test_the_job_in_the_run_folder_is_the_one_that_ran(start, muster):
-    flags = ["--max-restarts", 2, "--restart-all", "--grace", 4, "--role", "x"]
+    kept = ["--grace", 4, "--role", "x y", "--quiet", "--line-prefix", "${rank}:", "--redirects", "0:1"]
+    flags = ["--max-restarts", 2, "--restart-all", *kept]
     run = start("/bin/true", flags=flags)
     assert run.end() == 0, run.err
     text = (run.folder / "job.yaml").read_text()
     restart = muster("explain", run.folder / "job.yaml", "--json").json()["spec"]["restart"]
     assert (restart["processRestarts"], restart["fullRestarts"], restart["inPlace"]) == (2, 0, False)
-    assert text.endswith("\n# flags: --grace 4 --role x\n")
-    again = start(job=run.folder / "job.yaml", flags=["--grace", 4, "--role", "x"])
+    assert text.endswith("\n# flags: --grace 4 --role 'x y' --quiet --line-prefix '${rank}:' --redirects 0:1\n")
+    again = start(job=run.folder / "job.yaml", flags=kept)
     assert again.end() == 0, again.err
     assert (again.folder / "job.yaml").read_text() == text

@@ -206,10 +206,45 @@ def test_redirects_tee_and_the_filter_choose_what_is_shown(muster, tmp_path, wor
             assert log.read_text() == f"{rank} {stream}\n"
 
 
+@pytest.mark.parametrize(
+    "ours", ["-n 2 --nproc-per-node 2", "--grace 5 --shutdown-timeout 7", "--run-dir a --log-dir b"]
+)
+def test_a_flag_beside_torchruns_own_for_the_same_is_refused(muster, tmp_path, ours):
+    done = muster("run", *ours.split(), "--", "true")
+    assert done.code == 2 and "; both were given" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--local-ranks-filter", "0,7,5"], "--local-ranks-filter names ranks 5, 7, and there are ranks 0 to 1\n"),
+        (
+            ["--local-ranks-filter=2"],
+            "--local-ranks-filter names rank 2, and there are ranks 0 to 1: nothing is shown\n",
+        ),
+        (["-r", "0:1,2:3"], "--redirects names rank 2, and there are ranks 0 to 1\n"),
+        (["-r3", "-t", "9:3"], "--tee names rank 9, and there are ranks 0 to 1\n"),
+        (["-r", "0:1", "--local-ranks-filter=0"], ""),
+    ],
+)
+def test_a_rank_that_is_not_there_is_told(muster, words, told):
+    done = muster("run", "-n", "2", *words, "--", "true")
+    lines = "".join(line for line in done.err.splitlines(keepends=True) if " names rank" in line)
+    assert (done.code, lines) == (0, told and f"muster: {told}")
+
+
+def test_a_rank_that_is_not_there_is_told_by_the_variable_that_names_it(muster):
+    done = muster("run", "--", "true", PET_LOCAL_RANKS_FILTER="3")
+    assert done.code == 0 and "muster: PET_LOCAL_RANKS_FILTER names rank 3, and there is only rank 0" in done.err
+
+
 def test_a_line_prefix_is_torchruns_where_it_is_asked_for(muster):
     form = "[${role_name}${rank}]:"
     done = muster("run", "--role", "w", "--", "echo", "hi", TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=form)
     assert done.out == "[w0]:hi\n", done.err
+    done = muster("run", "--line-prefix", "${rank}> ", "--", "echo", "hi", TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=form)
+    assert done.out == "0> hi\n", done.err
 
 
 def test_what_has_no_meaning_is_said_in_one_line_and_restarts_too(muster):
@@ -242,8 +277,6 @@ def test_variables_do_not_change_a_job_file_but_flags_do(muster, tmp_path):
 def test_the_shutdown_timeout_is_the_grace(muster):
     refused = muster("run", "--shutdown-timeout", "-1", "--", "true")
     assert refused.code == 2 and "--shutdown-timeout takes a whole number from 0, not '-1'" in refused.err
-    both = muster("run", "-n", "2", "--nproc-per-node", "2", "--", "true")
-    assert both.code == 2 and "both were given" in both.err
     stubborn = "trap '' TERM; if [ $RANK = 0 ]; then sleep 0.3; exit 7; fi; while :; do sleep 0.05; done"
     words = ["--nproc-per-node=2", "--max-restarts=0", "--", "sh", "-c", stubborn]
     done = muster("run", *words, TORCH_ELASTIC_SHUTDOWN_TIMEOUT="0", timeout=20)

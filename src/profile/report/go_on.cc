@@ -34,6 +34,25 @@ std::string OneLine(std::string text) {
   return text;
 }
 
+/// Whether a shell takes it as words and does nothing else: plain characters, and between single
+/// quotes all that can be shown.
+bool IsOnlyWords(std::string_view line) {
+  if (!line.starts_with(" ")) return false;
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (static_cast<unsigned char>(c) < ' ' || c == '\x7f') return false;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (!quoted && line.substr(i).starts_with("\\'")) {
+      ++i;
+    } else if (!quoted && c != ' ' && !IsPlain(c)) {
+      return false;
+    }
+  }
+  return !quoted;
+}
+
 /// The words of its FlagsLine with a space before each, where a shell takes them as they are:
 /// whoever wrote the file, nothing of it is put in front of a shell that is no word.
 std::string FlagsOf(std::string_view job_yaml) {
@@ -42,8 +61,7 @@ std::string FlagsOf(std::string_view job_yaml) {
   std::string_view line = job_yaml.substr(job_yaml.rfind('\n') + 1);
   if (!line.starts_with(kFlags)) return {};
   line.remove_prefix(kFlags.size());
-  const bool plain = std::ranges::all_of(line, [](char c) { return c == ' ' || IsPlain(c); });
-  return plain ? std::string(line) : std::string();
+  return IsOnlyWords(line) ? std::string(line) : std::string();
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ namespace muster::profile {
 std::string ShellWord(std::string_view text);
 
 /// "# flags: --grace 5\n", the last line of a run folder's job.yaml: flags of `muster run` that a
-/// job cannot hold. "" without words. One with characters that a shell would act on is told as it
-/// is, but CommandToGoOn leaves such a line out.
+/// job cannot hold. "" without words. CommandToGoOn leaves out a line that would be more than words
+/// to a shell.
 std::string FlagsLine(const std::vector<std::string>& words);
 
 /// "cd /data && muster run /data/runs/a/job.yaml --checkpoint-dir

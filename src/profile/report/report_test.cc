@@ -352,11 +352,15 @@ TEST(CommandToGoOn, GivesTheFlagsThatTheJobFileCouldNotHold) {
   EXPECT_EQ(FlagsLine({"--grace", "5", "--role", "x"}), "# flags: --grace 5 --role x\n");
   EXPECT_EQ(CommandToGoOn("r", job + FlagsLine({"--grace", "5"})),
             "muster run r/job.yaml --grace 5");
+  EXPECT_EQ(CommandToGoOn("r", job + FlagsLine({"--role", "a'b $(c)", "--line-prefix", "${rank}"})),
+            "muster run r/job.yaml --role 'a'\\''b $(c)' --line-prefix '${rank}'");
 }
 
 TEST(CommandToGoOn, PutsNothingOfAFileBeforeAShellThatIsNoWord) {
-  for (const char* line : {"# flags: --role 'a b'\n", "# flags: ; rm x\n", "# flags: $(rm x)\n",
-                           "# flags: a\n#\n", "# flags: --grace 5"}) {
+  for (const char* line : {"# flags: --role 'a b\n", "# flags: ; rm x\n", "# flags: $(rm x)\n",
+                           "# flags: 'a'\\''$(rm x)\n", "# flags: ''$(rm x)''\n", "# flags: \\\n",
+                           "# flags: '\x1b[2J'\n", "# flags: \\'$(rm x)\\'\n", "# flags: a\n#\n",
+                           "# flags: --grace 5"}) {
     EXPECT_EQ(CommandToGoOn("r", std::string("kind: Job\n") + line), "muster run r/job.yaml")
         << line;
   }

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ranges>
 
-#include "spec/near_miss.h"
+#include "base/near_miss.h"
 
 namespace muster::spec::torchrun {
 namespace {
@@ -93,12 +93,13 @@ class Splitter {
       line_.flags.push_back({flag, word.substr(equals + 1)});
       return Ok();
     }
-    if (equals != std::string::npos) {
-      return Error(Code::kInvalid, fmt::format("--{} takes no value", flag->name),
-                   std::string(kHint));
-    }
+    if (equals != std::string::npos) return TakesNoValue(*flag);
     line_.flags.push_back({flag, ""});
     return Ok();
+  }
+
+  static Error TakesNoValue(const Flag& flag) {
+    return {Code::kInvalid, fmt::format("--{} takes no value", flag.name), std::string(kHint)};
   }
 
   Status TakeNext(const Flag& flag) {
@@ -110,7 +111,7 @@ class Splitter {
     return Ok();
   }
 
-  /// -r 3, -r3, -r=3, -mr3; -n2 of our own.
+  /// -r 3, -r3, -r=3, -mr3; -n2 and -n=2 of our own.
   Status Letters(const std::string& word) {
     // -n is ours: without this, -nproc-per-node would be a number that is none.
     const auto long_name = FindFlag(word.size() > 2 ? word.substr(1) : "");
@@ -119,7 +120,9 @@ class Splitter {
     for (std::size_t i = 1; i < word.size(); ++i) {
       if (const OwnOption* option = FindOwn(word.substr(i, 1)); option != nullptr) {
         if (!option->takes_value) {
-          line_.own.push_back(fmt::format("-{}", word[i]));
+          const bool joined = word.find('=', i) == i + 1;
+          line_.own.push_back("-" + word.substr(i, joined ? std::string::npos : 1));
+          if (joined) return Ok();  // which is refused with our own options
           continue;
         }
         line_.own.push_back("-" + word.substr(i));
@@ -129,6 +132,7 @@ class Splitter {
       const Flag* flag = FindLetter(word[i]);
       if (flag == nullptr) return Unknown(word, word.substr(1));
       if (flag->kind == Flag::Kind::kSwitch) {
+        if (word.find('=', i) == i + 1) return TakesNoValue(*flag);
         line_.flags.push_back({flag, ""});
         continue;
       }

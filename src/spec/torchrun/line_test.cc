@@ -82,13 +82,14 @@ TEST(TorchrunLine, TakesLettersAsArgparseDoes) {
     EXPECT_THAT(line.words, ElementsAre("mod"));
   }
   EXPECT_EQ(*Split({"-t", "0:1,1:2", "t.py"}).Value("tee"), "0:1,1:2");
+  EXPECT_EQ(Refusal({"-m=1", "mod"}), "--module takes no value");
 }
 
 TEST(TorchrunLine, LeavesOurOwnOptionsAsTheyStand) {
   const RunLine line = Split(
-      {"-n", "2", "--run-dir", "job.yaml", "--quiet", "--standalone", "-n3", "--ranks=4", "t"});
+      {"-n", "2", "--run-dir", "job.yaml", "--quiet", "--standalone", "-n3", "-mn=4", "-h=1", "t"});
   EXPECT_THAT(line.own,
-              ElementsAre("-n", "2", "--run-dir", "job.yaml", "--quiet", "-n3", "--ranks=4"));
+              ElementsAre("-n", "2", "--run-dir", "job.yaml", "--quiet", "-n3", "-n=4", "-h=1"));
   EXPECT_TRUE(line.Has("standalone"));
   EXPECT_THAT(line.words, ElementsAre("t"));
 }

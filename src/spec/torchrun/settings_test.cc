@@ -119,6 +119,8 @@ TEST(TorchrunSettings, ChooseWhatIsShown) {
   EXPECT_EQ(shown({"-r", "0:1,12:2", "t.py"}).Of(3), 3U);
   EXPECT_EQ(shown({"--local-ranks-filter=0,2", "t.py"}).Of(1), 0U);
   EXPECT_EQ(shown({"--local-ranks-filter=0,2", "t.py"}).Of(2), 3U);
+  for (const char* text : {"3", "0:1,12:2"}) EXPECT_EQ(ParseStreams(text)->Text(), text);
+  EXPECT_EQ(RanksText(*ParseRanks("5,0,2")), "0,2,5");
   for (const char* bad : {"4", "x", "", "0:", "0:4", "0:1,", ":1", "0-1"}) {
     EXPECT_THAT(Refusal({std::string("--redirects=") + bad, "t.py"}),
                 HasSubstr("--redirects takes"));

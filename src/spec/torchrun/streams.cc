@@ -1,6 +1,10 @@
 #include "spec/torchrun/streams.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <charconv>
+#include <vector>
 
 namespace muster::spec::torchrun {
 namespace {
@@ -27,6 +31,19 @@ unsigned StreamChoice::Of(std::uint32_t rank) const {
   return found == ranks.end() ? all : found->second;
 }
 
+std::set<std::uint32_t> StreamChoice::Named() const {
+  std::set<std::uint32_t> named;
+  for (const auto& [rank, streams] : ranks) named.insert(rank);
+  return named;
+}
+
+std::string StreamChoice::Text() const {
+  if (all != 0) return std::to_string(all);
+  std::vector<std::string> parts;
+  for (const auto& [rank, streams] : ranks) parts.push_back(fmt::format("{}:{}", rank, streams));
+  return fmt::format("{}", fmt::join(parts, ","));
+}
+
 unsigned ShownStreams::Of(std::uint32_t rank) const {
   if (!only.empty() && !only.contains(rank)) return 0;
   return (~redirected.Of(rank) | teed.Of(rank)) & 3U;
@@ -34,6 +51,10 @@ unsigned ShownStreams::Of(std::uint32_t rank) const {
 
 bool ShownStreams::Everything() const {
   return only.empty() && redirected.all == 0 && redirected.ranks.empty();
+}
+
+std::string RanksText(const std::set<std::uint32_t>& ranks) {
+  return fmt::format("{}", fmt::join(ranks, ","));
 }
 
 std::optional<StreamChoice> ParseStreams(std::string_view text) {

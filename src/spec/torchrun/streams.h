@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -18,6 +19,9 @@ struct StreamChoice {
   std::map<std::uint32_t, unsigned> ranks;  ///< "0:3,1:1"
 
   unsigned Of(std::uint32_t rank) const;
+  std::set<std::uint32_t> Named() const;
+  /// As ParseStreams takes it; "" when nothing was chosen.
+  std::string Text() const;
 };
 
 struct ShownStreams {
@@ -28,6 +32,9 @@ struct ShownStreams {
   unsigned Of(std::uint32_t rank) const;
   bool Everything() const;
 };
+
+/// "0,2,5", as ParseRanks takes it.
+std::string RanksText(const std::set<std::uint32_t>& ranks);
 
 /// "0", "3", "0:3,1:1"; nothing for anything else.
 std::optional<StreamChoice> ParseStreams(std::string_view text);

@@ -5,6 +5,7 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "base/durable.h"
 #include "base/log.h"
 #include "train/trainer.h"
 
@@ -26,6 +27,20 @@ using Number = unsigned long long;  // what %llu takes
 std::string JsonNumber(double value) { return std::isfinite(value) ? Text("%.6f", value) : "null"; }
 
 double Mean(double sum, std::uint64_t count) { return sum / static_cast<double>(count); }
+
+constexpr Bytes kMostScores = 64_MiB;
+
+/// Every whole line with its end; what a death tore off is none.
+void EachLine(std::string_view text, const auto& take) {
+  for (auto end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
+    take(text.substr(0, end + 1));
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool IsOfStep(std::string_view line, std::uint64_t step) {
+  return line.starts_with(Text("{\"step\":%llu,", Number{step}));
+}
 
 // A line that nobody can read any more is no reason to stop training.
 void PrintLine(const std::string& line) {
@@ -82,11 +97,35 @@ std::string EvalLine(std::uint64_t step, std::uint64_t generation, const Score& 
               Number{score.count});
 }
 
+bool HasScore(std::string_view scores, std::uint64_t step) {
+  bool found = false;
+  EachLine(scores, [&](std::string_view line) { found = found || IsOfStep(line, step); });
+  return found;
+}
+
+std::string ScoresWith(std::string_view scores, std::uint64_t step, std::string_view line) {
+  std::string all;
+  EachLine(scores, [&](std::string_view old) {
+    if (!IsOfStep(old, step)) all += old;
+  });
+  return all.append(line);
+}
+
+Status KeepScore(FileSystem& files, const std::string& path, std::uint64_t step,
+                 const std::string& line) {
+  // One that cannot be read is added to: a score is not worth less because of it.
+  const std::string scores = files.ReadAll(path, kMostScores).value_or("");
+  const std::string all = ScoresWith(scores, step, line);
+  if (!all.starts_with(scores)) return WriteDurably(files, path, AsBytes(all));
+  auto file = MUSTER_TRY(files.Create(path, {.append = true}));
+  MUSTER_TRY(file->Write(AsBytes(std::string_view(all).substr(scores.size()))));
+  return file->Close();
+}
+
 bool Report::LacksEvaluation(std::uint64_t step) const {
   if (worker_->env.run_folder.empty()) return false;
-  const auto scores = worker_->files.ReadAll(worker_->env.run_folder + "/eval.jsonl", 64_MiB);
-  const std::string line = Text("{\"step\":%llu,", Number{step});
-  return !scores || scores->find(line) == std::string::npos;
+  const auto scores = worker_->files.ReadAll(worker_->env.run_folder + "/eval.jsonl", kMostScores);
+  return !scores || !HasScore(*scores, step);
 }
 
 void Report::Evaluated(std::uint64_t step, const std::string& split, const Score& score) {
@@ -97,12 +136,7 @@ void Report::Evaluated(std::uint64_t step, const std::string& split, const Score
   if (worker_->env.run_folder.empty()) return;
   const std::string line = EvalLine(step, worker_->env.generation.value(), score);
   const std::string path = worker_->env.run_folder + "/eval.jsonl";
-  const auto append = [&]() -> Status {
-    auto file = MUSTER_TRY(worker_->files.Create(path, {.append = true}));
-    MUSTER_TRY(file->Write(AsBytes(line)));
-    return file->Close();
-  };
-  if (const Status kept = append(); !kept) {
+  if (const Status kept = KeepScore(worker_->files, path, step, line); !kept) {
     log::Warn("a score is not in the run folder",
               {{"step", step}, {"error", kept.error().message()}});
   }

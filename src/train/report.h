@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
+#include "base/file_system.h"
 #include "base/result.h"
 #include "train/task.h"
 #include "train/worker.h"
@@ -26,7 +28,7 @@ class Report {
   void Unevaluated();
   /// Whether the run folder, when there is one, has no score of `step`.
   bool LacksEvaluation(std::uint64_t step) const;
-  /// Prints the score and appends it to the run folder, when there is one. What the folder does not
+  /// Prints the score and keeps it in the run folder, when there is one. What the folder does not
   /// take is warned of: a score that is on the screen is no reason to stop training.
   void Evaluated(std::uint64_t step, const std::string& split, const Score& score);
 
@@ -51,5 +53,14 @@ class Report {
 
 /// A line of eval.jsonl. What is no finite number is null.
 std::string EvalLine(std::uint64_t step, std::uint64_t generation, const Score& score);
+
+/// Whether `scores`, an eval.jsonl, has a whole line of `step`.
+bool HasScore(std::string_view scores, std::uint64_t step);
+/// `scores` with `line` in the place of what it has of `step`, at the end: a step that is evaluated
+/// again, after a restart, has one line.
+std::string ScoresWith(std::string_view scores, std::uint64_t step, std::string_view line);
+/// The same with the file at `path`: grows by the line, or is replaced whole where it had one.
+Status KeepScore(FileSystem& files, const std::string& path, std::uint64_t step,
+                 const std::string& line);
 
 }  // namespace muster::train

@@ -84,9 +84,10 @@ def train_command(programs):
 
 @pytest.fixture
 def train(train_command, tmp_path):
-    def run(data, *words) -> subprocess.CompletedProcess:
+    def run(data, *words, **environment) -> subprocess.CompletedProcess:
         command = train_command(data, *words)
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        environment = os.environ | environment
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60)
 
     return run
 
@@ -211,6 +212,21 @@ def test_a_number_out_of_range_is_refused_by_the_name_of_its_flag(train, data, w
     done = train(data, *words)
     refused(done, words[0])
     assert done.returncode == 2
+
+
+def test_a_step_that_is_evaluated_again_after_a_restart_has_one_line(train, data, tmp_path):
+    (tmp_path / "run").mkdir()
+    scores = tmp_path / "run" / "eval.jsonl"
+    words = ("--checkpoint-dir", "c", "--checkpoint-every", 2, "--eval-every", 1)
+    for again in range(3):
+        done = train(data, *words, MUSTER_RUN=str(tmp_path / "run"))
+        assert done.returncode == 0 and "step=4" in done.stdout, done.stderr
+        assert [json.loads(line)["step"] for line in scores.read_text().splitlines()] == [1, 2, 3, 4], again
+    # Two steps are done again, and a line was torn off.
+    shutil.rmtree(tmp_path / "c" / "step-000000000004")
+    scores.write_text(scores.read_text()[:-20])
+    assert train(data, *words, MUSTER_RUN=str(tmp_path / "run")).returncode == 0
+    assert [json.loads(line)["step"] for line in scores.read_text().splitlines()] == [1, 2, 3, 4]
 
 
 def test_the_folder_of_checkpoints_is_made_with_its_parents(train, data, tmp_path):

@@ -215,6 +215,17 @@ void AddUnknownFaults(const RunRecords& run, RunReport& report) {
       Plural(report.restarts, "time"), Plural(report.faults.size(), "fault")));
 }
 
+/// Each step once, as it was evaluated last: files of old trainers have a line more
+/// of one that a restart evaluated again.
+std::vector<EvalRow> LastEvals(const std::vector<EvalRow>& evals) {
+  std::map<std::uint64_t, const EvalRow*> last;
+  for (const EvalRow& eval : evals) last[eval.step] = &eval;
+  std::vector<EvalRow> rows;
+  rows.reserve(last.size());
+  for (const auto& [step, eval] : last) rows.push_back(*eval);
+  return rows;
+}
+
 }  // namespace
 
 std::string_view NameOf(RunState state) {
@@ -247,7 +258,7 @@ RunReport BuildReport(RunRecords records) {
   if (records.result) AddResult(*records.result, report);
   AddUnknownFaults(records, report);
   report.go_on = GoOn(records, report);
-  report.evals = std::move(records.evals);
+  report.evals = LastEvals(records.evals);
   report.tails = std::move(records.tails);
   report.job_yaml = std::move(records.job_yaml);
   return report;

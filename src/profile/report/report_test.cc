@@ -387,6 +387,22 @@ TEST(SummaryText, NamesEveryRankThatHadDied) {
             nlohmann::json::array({2}));
 }
 
+TEST(BuildReport, TellsTheLastOfTwoEvaluationsOfOneStep) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.ranks = 1, .steps = 50, .fault_step = 0, .eval_every = 0});
+  std::ofstream evals(scratch.path() + "/eval.jsonl");
+  for (const char* text :
+       {R"("step":50,"gen":1,"accuracy":0.5)", R"("step":20,"gen":1,"accuracy":0.1)",
+        R"("step":20,"gen":2,"accuracy":0.2)", R"("step":50,"gen":2,"accuracy":0.75)"}) {
+    evals << "{" << text << ",\"samples\":9}\n";
+  }
+  evals.close();
+  const RunReport report = ReportOf(scratch);
+  ASSERT_EQ(report.evals.size(), 2U);
+  EXPECT_EQ(report.evals[0].step, 20U);
+  EXPECT_EQ(report.evals[1].accuracy, 0.75);
+}
+
 TEST(SummaryText, SaysOfCheckpointsHowManyWereSaved) {
   EXPECT_THAT(SummaryText(ReportOf(FakeRunOptions{})),
               HasSubstr("checkpoints 6 saved, the last at step 600"));

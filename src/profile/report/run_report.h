@@ -138,7 +138,7 @@ struct RunReport {
   bool faults_known = true;  ///< false: the records lack events, or some of the restarts' faults
   LostSeconds lost;          ///< to all faults
   std::vector<CheckpointMark> checkpoints;
-  std::vector<EvalRow> evals;
+  std::vector<EvalRow> evals;  ///< by step, each once
   std::vector<LossPoint> losses;
   std::uint64_t losses_not_finite = 0;
   std::vector<ReplaySpan> replays;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "profile/report/page/plot.h"
 #include "profile/report/page/sections.h"
@@ -37,16 +36,6 @@ std::string FaultRow(const FaultReport& fault) {
       Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
       Stage(fault.stepping, fault.lost.start),
       fault.lost.exact() ? Stage(fault.caught_up, fault.lost.replay) : "not known");
-}
-
-/// Each step once, as it was evaluated last: a replay evaluates again.
-std::vector<EvalRow> LastEvals(const std::vector<EvalRow>& evals) {
-  std::map<std::uint64_t, const EvalRow*> last;
-  for (const EvalRow& eval : evals) last[eval.step] = &eval;
-  std::vector<EvalRow> rows;
-  rows.reserve(last.size());
-  for (const auto& [step, eval] : last) rows.push_back(*eval);
-  return rows;
 }
 
 /// About kMostDots of them, evenly, the last one always.
@@ -113,7 +102,7 @@ std::string FaultsHtml(const RunReport& report) {
 
 std::string EvaluationHtml(const RunReport& report) {
   if (report.evals.empty()) return {};
-  const std::vector<EvalRow> evals = LastEvals(report.evals);
+  const std::vector<EvalRow>& evals = report.evals;
   std::string out = AccuracyPlot(evals);
   out +=
       "<table><thead><tr><th scope=\"col\">Step</th><th scope=\"col\" class=\"num\">Accuracy</th>"

@@ -52,21 +52,20 @@ void HangWatch::Note(Stuck& stuck, const RankSight& sight, nanoseconds passed) {
   }
 }
 
-void HangWatch::See(Rank rank, Stuck& stuck, nanoseconds passed, const SeeRank& see) {
-  const auto sight = see(rank);
+void HangWatch::See(Stuck& stuck, const os::ProcessSight& sight, nanoseconds passed) {
   // Dead, and not known to be: its end says more.
-  if (!sight || sight->state == os::ProcessState::kDead) {
+  if (sight.state == os::ProcessState::kDead) {
     stuck.moment = stuck.idle = stuck.stopped = {};
     return;
   }
-  stuck.traced = sight->state == os::ProcessState::kTraced;
+  stuck.traced = sight.state == os::ProcessState::kTraced;
   stuck.stopped =
-      sight->state == os::ProcessState::kStopped ? stuck.stopped + passed : nanoseconds(0);
-  const bool works = sight->cpu_ticks != stuck.cpu_ticks ||
-                     sight->state == os::ProcessState::kRunning ||
-                     sight->state == os::ProcessState::kUninterrupted;
+      sight.state == os::ProcessState::kStopped ? stuck.stopped + passed : nanoseconds(0);
+  const bool works = sight.cpu_ticks != stuck.cpu_ticks ||
+                     sight.state == os::ProcessState::kRunning ||
+                     sight.state == os::ProcessState::kUninterrupted;
   stuck.idle = works ? nanoseconds(0) : stuck.idle + passed;
-  stuck.cpu_ticks = sight->cpu_ticks;
+  stuck.cpu_ticks = sight.cpu_ticks;
 }
 
 std::optional<std::string> HangWatch::WhatOf(const Stuck& stuck) const {
@@ -85,22 +84,14 @@ std::optional<std::string> HangWatch::WhatOf(const Stuck& stuck) const {
   return std::nullopt;
 }
 
-std::optional<Hang> HangWatch::Look(const std::vector<RankSight>& ranks, Instant now,
-                                    const SeeRank& see) {
+std::optional<Hang> HangWatch::Look(const std::vector<RankSight>& ranks, Instant now) {
   const nanoseconds passed =
       looked_ ? std::min(kLongestLook, std::max(nanoseconds(0), now - *looked_)) : nanoseconds(0);
   looked_ = now;
-  nanoseconds longest{};
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Note(stuck_[i], ranks[i], passed);
-    if (ranks[i].alive) longest = std::max(longest, stuck_[i].moment);
-  }
-  // /proc is read when somebody has been still for a while, of everybody: the one that is stopped
-  // may be one of those that wait.
-  if (longest < milliseconds(200)) return std::nullopt;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
     const bool still = ranks[i].alive && stuck_[i].moment > nanoseconds(0);
-    if (still) See(Rank(static_cast<std::uint32_t>(i)), stuck_[i], passed, see);
+    if (still && ranks[i].process) See(stuck_[i], *ranks[i].process, passed);
   }
   if (std::ranges::any_of(stuck_, [](const Stuck& stuck) { return stuck.traced; })) {
     return std::nullopt;

@@ -1,8 +1,7 @@
 #pragma once
 // Which rank hangs: of programs on our library, by their heartbeats and by what /proc shows. Layers
 // 1 to 3 of the design: a process that is stopped; a phase that takes too long; and among ranks
-// that wait for each other in a collective the one that did not come. Pure but for the reader of
-// /proc that it is given. Owner: the run loop.
+// that wait for each other in a collective the one that did not come. Pure. Owner: the run loop.
 //
 //   phase                             limit, from the phase's begin
 //   data forward backward optimizer   max(2 s, StepTimes::Limit); 30 s before 8 steps are known
@@ -13,7 +12,6 @@
 // Only time in which it looked counts: who stopped the ranks for a while may have stopped us too.
 // What a debugger has is left alone, and with it everybody who waits for it.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,6 +26,7 @@ namespace muster::agent {
 struct RankSight {
   bool alive = false;  ///< its process runs and publishes in this generation
   os::Pulse pulse;
+  std::optional<os::ProcessSight> process{};  ///< since the pulse moved; empty: not looked at
 };
 
 struct Hang {
@@ -37,8 +36,6 @@ struct Hang {
 
 class HangWatch {
  public:
-  using SeeRank = std::function<std::optional<os::ProcessSight>(Rank)>;
-
   explicit HangWatch(std::uint32_t ranks) : stuck_(ranks) {}
 
   /// A rank finished a step that took so long.
@@ -48,7 +45,7 @@ class HangWatch {
   /// Another generation, or a pause: nobody is late.
   void Restart();
   /// What there is to say now; called some ten times a second. The same hang is said once.
-  std::optional<Hang> Look(const std::vector<RankSight>& ranks, Instant now, const SeeRank& see);
+  std::optional<Hang> Look(const std::vector<RankSight>& ranks, Instant now);
 
  private:
   struct Stuck {
@@ -64,7 +61,7 @@ class HangWatch {
   };
   std::chrono::nanoseconds StepLimit() const;
   void Note(Stuck& stuck, const RankSight& sight, std::chrono::nanoseconds passed);
-  void See(Rank rank, Stuck& stuck, std::chrono::nanoseconds passed, const SeeRank& see);
+  static void See(Stuck& stuck, const os::ProcessSight& sight, std::chrono::nanoseconds passed);
   std::optional<std::string> WhatOf(const Stuck& stuck) const;
 
   std::vector<Stuck> stuck_;

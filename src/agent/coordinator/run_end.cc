@@ -1,16 +1,10 @@
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/launch/start_advice.h"
-#include "agent/launch/sweep.h"
-#include "agent/shim/job_cgroup.h"
 #include "profile/report/go_on.h"
 #include "profile/report/text.h"
 
@@ -21,22 +15,7 @@ using profile::FormatSeconds;
 using profile::Plural;
 using std::chrono::seconds;
 
-constexpr auto kShimExit = seconds(15);
 constexpr auto kLastLook = seconds(1);
-
-/// True when it ended. A Ctrl-C that waits by now leaves it no more than `impatience`.
-bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
-  Instant deadline = MonotonicClock::now() + kShimExit;
-  while (MonotonicClock::now() < deadline) {
-    const auto ended = shim.process().Wait(std::chrono::milliseconds(50));
-    if (!ended || *ended) return ended.has_value();
-    sigset_t waiting;
-    ::sigpending(&waiting);
-    const bool interrupted = ::sigismember(&waiting, SIGINT) == 1;
-    if (interrupted) deadline = std::min(deadline, MonotonicClock::now() + impatience);
-  }
-  return false;
-}
 
 /// A Ctrl-C is no failure of the job's.
 bool WasInterrupted(const Verdict& verdict) {
@@ -62,21 +41,19 @@ double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 
 RunOutcome RunLoop::End() {
   const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
-  if (shim_lost_) {
-    Sweep();
-  } else {
-    LeaveShim();
-  }
-  Drain();
+  if (!node_end_) EndNode();  // the loop itself failed
   NoteCommitted();
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;
-  const bool logs_stopped = logs_->Stop(seconds(1));
   const bool generations_stopped = generations_->Stop(seconds(1));
-  outcome.hung_writer = !logs_stopped || !generations_stopped || committed_->hangs();
+  outcome.hung_writer = node_end_->hung_writer || !generations_stopped || committed_->hangs();
+  if (!node_end_->left_cgroup.empty()) {
+    console_->Say(
+        fmt::format("muster: the control group {} stays: something in it does not end; "
+                    "see its cgroup.procs, then remove it with rmdir",
+                    node_end_->left_cgroup));
+  }
   WriteFaults(true);
-  ReportLosses();
-  ReportRuleLosses();
   ReportRecordLoss();
   LetGoOfSignals();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
@@ -100,29 +77,6 @@ void RunLoop::NoteCommitted() {
   events_.Add("checkpoint", {{"gen", state_.generation.value()}, {"step", durable_}});
 }
 
-void RunLoop::LeaveShim() {
-  if (!shim_) return;
-  if (shim_watch_) loop_->Remove(*shim_watch_);
-  shim_watch_.reset();
-  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
-  // with all that is below it.
-  const bool gone = shim_->Goodbye() && AwaitShimExit(*shim_, options_.policy.kill_limit);
-  if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
-    shim_.reset();
-    return;
-  }
-  Sweep();
-}
-
-void RunLoop::Sweep() {
-  shim_.reset();
-  if (SweepAfterShim(cgroup_) || cgroup_.empty()) return;
-  console_->Say(
-      fmt::format("muster: the control group {} stays: something in it does not end; "
-                  "see its cgroup.procs, then remove it with rmdir",
-                  cgroup_));
-}
-
 /// The run is over and its result comes next: no signal may cut that short any more. They stay
 /// blocked until the program has ended.
 void RunLoop::LetGoOfSignals() {
@@ -136,13 +90,13 @@ void RunLoop::LetGoOfSignals() {
 
 /// Said by mouth as well: a disk that is still full takes no event either.
 void RunLoop::ReportRecordLoss() {
-  const bool steps_whole = board_->Flush();
+  const bool steps_whole = steps_->Flush();
   const bool events_whole = events_.Flush();
-  const std::uint64_t steps = board_->unwritten_bytes();
+  const std::uint64_t steps = steps_->unwritten_bytes();
   const std::uint64_t events = events_.unwritten_bytes();
-  if (steps_whole && events_whole && steps + events + board_->missed() == 0) return;
+  if (steps_whole && events_whole && steps + events + missed_steps_ == 0) return;
   events_.Add("records_lost",
-              {{"step_bytes", steps}, {"event_bytes", events}, {"steps_missed", board_->missed()}});
+              {{"step_bytes", steps}, {"event_bytes", events}, {"steps_missed", missed_steps_}});
   if (steps + events == 0) return;
   console_->Say(fmt::format("muster: the disk had no room for {} of steps/ and {} of events.jsonl",
                             FormatBytes({static_cast<std::int64_t>(steps)}),

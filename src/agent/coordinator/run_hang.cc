@@ -16,17 +16,11 @@ constexpr auto kDieLimit = std::chrono::seconds(5);
 void RunLoop::WatchForHangs() {
   // In any other phase ranks wait for us.
   if (state_.phase != Phase::kRunning) return hang_watch_.Restart();
-  std::vector<RankSight> sights(state_.ranks.size());
-  for (std::uint32_t i = 0; i < sights.size(); ++i) {
-    sights[i].pulse = board_->Read(Rank(i));
-    sights[i].alive = state_.ranks[i].state == RankState::kRunning && kills_[i].hang.empty() &&
-                      sights[i].pulse.generation == state_.generation;
+  for (std::uint32_t i = 0; i < sights_.size(); ++i) {
+    sights_[i].alive = state_.ranks[i].state == RankState::kRunning && kills_[i].hang.empty() &&
+                       sights_[i].pulse.generation == state_.generation;
   }
-  const auto see = [this](Rank rank) -> std::optional<os::ProcessSight> {
-    const auto sight = os::SeeProcess(pids_[rank.value()]);
-    return sight ? std::optional(*sight) : std::nullopt;
-  };
-  const auto hang = hang_watch_.Look(sights, clock_.Now(), see);
+  const auto hang = hang_watch_.Look(sights_, clock_.Now());
   if (hang) EndHang(*hang);
 }
 
@@ -45,7 +39,7 @@ void RunLoop::EndHang(const Hang& hang) {
 
 /// For what `reason` says, a hang or a log rule.
 void RunLoop::KillRank(Rank rank, Ending reason) {
-  if (!shim_ || !shim_->SignalRank(rank.value(), SIGKILL)) return;
+  node_->Send(order::Kill{rank});
   kills_[rank.value()] = std::move(reason);
   const Generation spawned = state_.ranks[rank.value()].spawned;
   loop_->After(kDieLimit, [this, rank, spawned] { GiveUpOn(rank, spawned); });

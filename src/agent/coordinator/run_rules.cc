@@ -28,43 +28,14 @@ std::string_view WhatIsDone(Act action) {
 
 }  // namespace
 
-Status RunLoop::StartRules() {
-  if (options_.log_rules.empty()) return Ok();
-  auto engine = MUSTER_TRY(rules::RuleEngine::Create(options_.log_rules, options_.ranks));
-  rules_ =
-      MUSTER_TRY(rules::RuleThread::Start(std::move(engine), clock_, [this](rules::Firing firing) {
-        loop_->Post([this, firing = std::move(firing)] { RuleFired(firing); });
-      }));
-  return Ok();
-}
-
-std::function<void(const LogId&, std::string_view)> RunLoop::RuleTap() {
-  if (!rules_) return {};
-  return [thread = rules_.get()](const LogId& id, std::string_view bytes) {
-    thread->Bytes(id, bytes);
-  };
-}
-
-void RunLoop::BeginRules() {
-  if (!rules_) return;
-  std::vector<Generation> spawned;
-  for (const RankStatus& rank : state_.ranks) spawned.push_back(rank.spawned);
-  rules_->Begin(state_.generation, std::move(spawned));
-}
-
 /// Go is when every worker runs; from the first death on nothing is judged.
-void RunLoop::TellRules(Phase before, const Event& event) {
-  if (!rules_) return;
+void RunLoop::TellRules(Phase before) {
   const Phase after = state_.phase;
-  if (event.kind == Event::Kind::kExited &&
-      state_.ranks[event.rank.value()].state == RankState::kFinished) {
-    rules_->Finish(event.rank);
-  }
-  if (before == after) return;
+  if (before == after || options_.log_rules.empty()) return;
   if (after == Phase::kRunning) {
-    rules_->Go();
+    node_->Send(order::Go{});
   } else if (after != Phase::kStarting) {
-    rules_->Pause();
+    node_->Send(order::Pause{});
   }
 }
 
@@ -103,11 +74,6 @@ void RunLoop::RuleFired(const rules::Firing& firing) {
     case Act::kDrainNode:
       break;
   }
-}
-
-void RunLoop::ReportRuleLosses() {
-  const std::uint64_t missed = rules_ ? rules_->TakeMissed() : 0;
-  if (missed > 0) events_.Add("log_rules_missed", {{"bytes", missed}});
 }
 
 }  // namespace muster::agent

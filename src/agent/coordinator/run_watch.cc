@@ -13,13 +13,7 @@ using profile::FormatSeconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Until every rank stepped, a short period makes the recovery's sentence prompt; its figures come
-// from the workers' own clocks either way.
-constexpr auto kDrainSoon = milliseconds(10);
-constexpr auto kDrainUsual = milliseconds(100);
-constexpr auto kSoonFor = seconds(30);
 constexpr auto kRecoverySoon = milliseconds(1500);
-constexpr auto kFaultRetry = milliseconds(20);
 
 std::string StepRange(std::uint64_t first, std::uint64_t last) {
   return first == last ? std::to_string(last) : fmt::format("{} to {}", first, last);
@@ -32,8 +26,7 @@ std::string_view CauseOf(RankState state) {
 
 }  // namespace
 
-void RunLoop::ObserveRank(Rank rank) {
-  const os::Pulse pulse = board_->Read(rank);
+void RunLoop::ObserveRank(Rank rank, const os::Pulse& pulse) {
   RankStatus& status = state_.ranks[rank.value()];
   if (pulse.generation != state_.generation) return;
   status.steps = reports_steps_ = true;
@@ -45,30 +38,13 @@ void RunLoop::ObserveRank(Rank rank) {
   events_.Add("checkpoint", {{"gen", state_.generation.value()}, {"step", durable_}});
 }
 
-void RunLoop::Drain() {
-  board_->Drain([this](Rank rank, const os::StepRecord& record) {
-    accounting_.Stepped(rank, record);
-    hang_watch_.Stepped(record.step, std::chrono::microseconds(record.total_us));
-  });
-  state_.slowest_step = hang_watch_.SlowestStep();
-  for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) ObserveRank(Rank(i));
+void RunLoop::NoteReady() {
   if (ready_ != state_.generation && accounting_.AllStepped(state_.generation)) {
     ready_ = state_.generation;
     events_.Add("ranks_ready", {{"gen", ready_.value()}});
   }
   TellRecovery();
   TellReplay();
-}
-
-void RunLoop::DrainLater() {
-  if (drain_) loop_->Remove(*drain_);
-  const bool soon = ready_ != state_.generation && clock_.Now() - generation_begin_ < kSoonFor;
-  drain_ = loop_->After(soon ? kDrainSoon : kDrainUsual, [this] {
-    drain_.reset();
-    Drain();
-    WatchForHangs();
-    DrainLater();
-  });
 }
 
 void RunLoop::NoteExit(const Event& event) {
@@ -96,7 +72,7 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
   if (paused && has_fault && pausing) NoteFault(plan.reason);
   if (before == Phase::kQuiescing && after == Phase::kStarting) NoteQuiesced();
   if (before == Phase::kQuiescing && after == Phase::kStopping && !faults_.empty()) {
-    faults_.back().decision += "; " + plan.reason;
+    faults_.back().record.decision += "; " + plan.reason;
     console_->Say("muster: " + plan.reason);
   }
   const bool stopped = before == Phase::kStopping || before == Phase::kEnding;
@@ -107,9 +83,10 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
     if (succeeded) return;
     const Instant now = events_.Add("workers_stopped", {{"gen", gen}});
     accounting_.WorkersStopped(now);
-    if (!faults_.empty() && faults_.back().stopped == Instant{}) {
-      faults_.back().stopped = now;
+    if (!faults_.empty() && faults_.back().record.stopped == Instant{}) {
+      faults_.back().record.stopped = now;
     }
+    WriteFaults(false);
   }
   if (before == Phase::kStarting && after == Phase::kRunning && state_.last_fault &&
       !state_.last_fault->steps) {
@@ -125,11 +102,13 @@ void RunLoop::NoteQuiesced() {
   const Instant now =
       events_.Add("ranks_quiesced", {{"gen", state_.generation.value() - 1}, {"kept", kept_}});
   accounting_.WorkersStopped(now);
-  if (!faults_.empty() && faults_.back().stopped == Instant{}) faults_.back().stopped = now;
+  if (!faults_.empty() && faults_.back().record.stopped == Instant{}) {
+    faults_.back().record.stopped = now;
+  }
+  WriteFaults(false);
 }
 
 void RunLoop::NoteFault(const std::string& decision) {
-  Drain();  // What the dead worker published before its end counts.
   const Fault& fault = *state_.fault;
   const std::string cause = Describe(fault.ending);
   events_.Add("fault", {{"gen", fault.generation.value()},
@@ -144,15 +123,14 @@ void RunLoop::NoteFault(const std::string& decision) {
   record.fault = fault;
   record.decision = decision;
   record.command = options_.command;
-  record.environment = launcher_->RedactedEnvironment(
-      fault.rank, {fault.spawned, state_.use_zygote, state_.restarts, {}});
   record.ranks = state_.ranks;
   record.paused = now;
-  faults_.push_back(std::move(record));
+  faults_.push_back({std::move(record)});
+  node_->Send(order::TellWords{fault.rank, fault.spawned, fault.generation, state_.restarts,
+                               store_ ? store_->port() : std::uint16_t{0}});
   fault_sentence_ = Headline(fault);
   kept_ = 0;
   last_fault_ = {fault.rank, fault.spawned};
-  WriteFaultsLater();
   TellFaultLater();
   if (state_.next == RestartKind::kExec && !std::exchange(told_exec_, true)) {
     console_->Say("muster: " + decision);
@@ -209,52 +187,23 @@ void RunLoop::TellReplay() {
                   FormatSeconds(replay->lost.recovery()), FormatSeconds(replay->lost.replay)));
 }
 
-void RunLoop::ReportLosses() {
-  for (const LogLoss& loss : logs_->TakeLosses()) {
-    events_.Add("log_dropped", {{"rank", loss.id.rank.value()},
-                                {"stream", std::string(NameOf(loss.id.stream))},
-                                {"bytes", loss.bytes}});
-  }
-}
-
-/// A record is written once the dead worker's output is complete, at the latest after the second
-/// that the log keeper gives it.
+/// A record is written once it has the dead worker's output and its generation is over. `now`:
+/// without what is missing.
 void RunLoop::WriteFaults(bool now) {
-  bool waiting = false;
   while (!faults_.empty()) {
-    FaultRecord& record = faults_.front();
-    const LogId out{record.fault.rank, record.fault.spawned, Stream::kOut};
-    const LogId err{record.fault.rank, record.fault.spawned, Stream::kErr};
-    waiting = !now && (!logs_->Ended(out) || !logs_->Ended(err) || record.stopped == Instant{});
-    if (waiting) break;
-    record.out_tail = logs_->Tail(out);
-    record.err_tail = logs_->Tail(err);
-    const auto error_file = folder_.files().ReadAll(
-        launcher_->ErrorFile(record.fault.rank, record.fault.spawned), kTailBytes);
-    if (error_file) record.error_file = *error_file;
+    const auto& [record, has_words] = faults_.front();
+    if (!now && (!has_words || record.stopped == Instant{})) return;
     const std::string text = FormatFault(record);
     const std::string name = fmt::format("fault-{}.json", record.fault.generation.value());
     Status written = folder_.Write(name, text, 0600);
     if (written) written = folder_.Write("fault.json", text, 0600);
     if (!written) console_->Say("muster: " + written.error().ToString());
-    logs_->Forget(record.fault.generation);
     faults_.erase(faults_.begin());
   }
-  if (waiting) WriteFaultsLater();
-}
-
-void RunLoop::WriteFaultsLater() {
-  if (fault_retry_) return;
-  fault_retry_ = loop_->After(kFaultRetry, [this] {
-    fault_retry_.reset();
-    WriteFaults(false);
-  });
 }
 
 void RunLoop::Housekeep() {
-  ReportLosses();
-  ReportRuleLosses();
-  board_->Flush();
+  steps_->Flush();
   events_.Flush();
   loop_->After(seconds(1), [this] { Housekeep(); });
 }

@@ -48,11 +48,11 @@ std::uint32_t AvailableCores() {
   return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-Result<Launcher> Launcher::Create(const RunOptions& options, os::EventLoop& loop,
-                                  const std::string& run_folder, const std::string& run_id) {
+Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& run_folder,
+                                  const std::string& run_id) {
   Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return ErrnoError("open /dev/null", errno);
-  Launcher launcher(options, loop, run_folder, run_id, std::move(null));
+  Launcher launcher(options, run_folder, run_id, std::move(null));
   std::array<char, PATH_MAX> cwd{};
   if (::getcwd(cwd.data(), cwd.size()) == nullptr) return ErrnoError("working folder", errno);
   launcher.cwd_ = cwd.data();
@@ -72,12 +72,12 @@ std::string Launcher::ErrorFile(Rank rank, Generation generation) const {
                      generation.value());
 }
 
-std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationStart& start) const {
+std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFacts& facts) const {
   spec::WorkerEnv env;
   env.rank = rank;
   env.world = env.local_world = options_->ranks;
   env.local_rank = rank.value();
-  env.generation = start.generation;
+  env.generation = facts.generation;
   env.heartbeat_fd = kHeartbeatFd;
   env.arena_fd = arena_.valid() ? kArenaFd : -1;
   env.recovery_fd = arena_.valid() ? kLinkFd : -1;
@@ -86,8 +86,8 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
   env.checkpoint_dir = spec::CheckpointFolder(options_->checkpoint_dir, run_folder_);
   env.checkpoint_every = options_->checkpoint_every;
   env.data = options_->data;
-  env.master_port = store_ ? store_->port() : 0;
-  env.restart_count = start.restart_count;
+  env.master_port = facts.master_port;
+  env.restart_count = facts.restart_count;
   env.max_restarts = MostRestarts(options_->policy);
   env.role = options_->role;
   env.nccl_error_handling = nccl_error_handling_;
@@ -96,15 +96,15 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationSta
     env.visible_devices = options_->devices.at(rank.value());
   }
   env.run_id = options_->run_id.empty() ? run_id_ : options_->run_id;
-  env.error_file = ErrorFile(rank, start.generation);
+  env.error_file = ErrorFile(rank, facts.generation);
   env.omp_threads = omp_threads_;
   env.unbuffered = unbuffered_;
   return spec::WriteWorkerEnv(env);
 }
 
 std::vector<std::string> Launcher::RedactedEnvironment(Rank rank,
-                                                       const GenerationStart& start) const {
-  const std::vector<std::string> own = OwnEnvironment(rank, start);
+                                                       const GenerationFacts& facts) const {
+  const std::vector<std::string> own = OwnEnvironment(rank, facts);
   std::vector<std::string> lines = spec::MergeEnviron(spec::ProcessEnviron(), own);
   for (std::string& line : lines) {
     if (std::ranges::find(own, line) == own.end())
@@ -137,21 +137,21 @@ Status Launcher::StartRank(Rank rank, const GenerationStart& start, ShimClient& 
       .folder = cwd_,
       .program = options_->program,
       .arguments = options_->command,
-      .environment = spec::MergeEnviron(spec::ProcessEnviron(), OwnEnvironment(rank, start)),
+      .environment = spec::MergeEnviron(spec::ProcessEnviron(), OwnEnvironment(rank, start.facts)),
   }));
   Pipe out = MUSTER_TRY(MakePipe());
   Pipe err = MUSTER_TRY(MakePipe());
   WorkerFds fds{command.get(),  null_.get(),    out.write.get(),       err.write.get(),
-                out.read.get(), err.read.get(), {sinks.board.fd(rank)}};
+                out.read.get(), err.read.get(), {sinks.pages.fd(rank)}};
   Fd link;
   if (arena_.valid()) {
     link = MUSTER_TRY(sinks.links.Open(rank));
     fds.extra.insert(fds.extra.end(), {arena_.get(), link.get()});
   }
-  const WorkerStart request{start.generation.value(), rank.value(), start.via_zygote, umask_};
+  const WorkerStart request{start.facts.generation.value(), rank.value(), start.via_zygote, umask_};
   MUSTER_TRY(shim.StartWorker(request, fds));
-  MUSTER_TRY(sinks.logs.Add({rank, start.generation, Stream::kOut}, std::move(out.read)));
-  return sinks.logs.Add({rank, start.generation, Stream::kErr}, std::move(err.read));
+  MUSTER_TRY(sinks.logs.Add({rank, start.facts.generation, Stream::kOut}, std::move(out.read)));
+  return sinks.logs.Add({rank, start.facts.generation, Stream::kErr}, std::move(err.read));
 }
 
 void Launcher::AbortCollectives(const std::string& reason) {
@@ -159,17 +159,16 @@ void Launcher::AbortCollectives(const std::string& reason) {
 }
 
 Status Launcher::Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks) {
-  arena_.Reset(
-      ::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank, start.generation.value()));
+  arena_.Reset(::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank,
+                                          start.facts.generation.value()));
   // EINVAL: more ranks than our collectives take (64). A program that brings its own runs without.
   if (!arena_.valid() && errno != EINVAL) {
     return ErrnoError("create the collectives' arena", errno);
   }
-  store_ = MUSTER_TRY(StoreServer::Listen(*loop_));
   // The new ranks first: they take longest.
   for (const Rank rank : start.ranks) MUSTER_TRY(StartRank(rank, start, shim, sinks));
   for (const Rank rank : start.keepers) {
-    sinks.links.Commit(rank, start.generation, arena_.get());
+    sinks.links.Commit(rank, start.facts.generation, arena_.get());
   }
   return Ok();
 }

@@ -1,27 +1,30 @@
 #pragma once
 // Starts the workers of a generation: pipes to the log keeper, environment, a new arena for the
-// collectives, a new TCPStore for PyTorch scripts, and one request a rank to the shim. Owner: the
-// run loop.
+// collectives and one request a rank to the shim. Owner: the node runner.
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "agent/launch/rank_links.h"
 #include "agent/launch/shim_client.h"
 #include "agent/logs/log_keeper.h"
-#include "agent/run/rank_board.h"
+#include "agent/node/heartbeat_pages.h"
 #include "agent/run_job.h"
-#include "agent/store/store_server.h"
 #include "base/fd.h"
 
 namespace muster::agent {
 
-struct GenerationStart {
+/// What a worker is told of the generation that it is started in.
+struct GenerationFacts {
   Generation generation;
-  bool via_zygote = false;
   std::uint32_t restart_count = 0;
+  std::uint16_t master_port = 0;  ///< of its TCPStore
+};
+
+struct GenerationStart {
+  GenerationFacts facts;
+  bool via_zygote = false;
   std::vector<Rank> ranks;      ///< to be started
   std::vector<Rank> keepers{};  ///< that wait to go on in it
 };
@@ -29,48 +32,42 @@ struct GenerationStart {
 /// Where what a worker says goes.
 struct WorkerSinks {
   LogKeeper& logs;
-  RankBoard& board;
+  HeartbeatPages& pages;
   RankLinks& links;
 };
 
 class Launcher {
  public:
-  /// `run_folder` is absolute. The options and the loop outlive the launcher.
-  static Result<Launcher> Create(const RunOptions& options, os::EventLoop& loop,
-                                 const std::string& run_folder, const std::string& run_id);
+  /// `run_folder` is absolute. The options outlive the launcher.
+  static Result<Launcher> Create(const RunOptions& options, const std::string& run_folder,
+                                 const std::string& run_id);
 
   /// Sends the request; whether it lives is said by the shim (Zygote). Its output goes to
   /// logs/zygote.log, or nowhere when that cannot be opened.
   Status StartZygote(ShimClient& shim);
-  /// A new arena and store; asks for every rank that is to be started and lets the keepers go on.
+  /// A new arena; asks for every rank that is to be started and lets the keepers go on.
   /// An error leaves the ranks before it asked for: a Stop ends them.
   Status Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks);
   /// Whoever is in a collective of the newest generation, or enters one, gets an error.
   void AbortCollectives(const std::string& reason);
 
-  /// The workers are to go: whoever of them still dials the store meets nobody, then or later.
-  void CloseStore() { store_.reset(); }
-
   /// What OMP_NUM_THREADS is set to; 0: the user has set it.
   std::uint32_t omp_threads() const { return omp_threads_; }
   std::string ErrorFile(Rank rank, Generation generation) const;
   /// What a worker found, with the values of all variables that are not ours hidden.
-  std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationStart& start) const;
+  std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationFacts& facts) const;
 
  private:
-  Launcher(const RunOptions& options, os::EventLoop& loop, std::string run_folder,
-           std::string run_id, Fd null)
+  Launcher(const RunOptions& options, std::string run_folder, std::string run_id, Fd null)
       : options_(&options),
-        loop_(&loop),
         run_folder_(std::move(run_folder)),
         run_id_(std::move(run_id)),
         null_(std::move(null)) {}
   Status StartRank(Rank rank, const GenerationStart& start, ShimClient& shim,
                    const WorkerSinks& sinks);
-  std::vector<std::string> OwnEnvironment(Rank rank, const GenerationStart& start) const;
+  std::vector<std::string> OwnEnvironment(Rank rank, const GenerationFacts& facts) const;
 
   const RunOptions* options_;
-  os::EventLoop* loop_;
   std::string run_folder_;
   std::string run_id_;
   Fd null_;
@@ -80,7 +77,6 @@ class Launcher {
   bool unbuffered_ = false;
   std::string nccl_error_handling_;
   Fd arena_;
-  std::unique_ptr<StoreServer> store_;
 };
 
 /// Cores that this process may use.

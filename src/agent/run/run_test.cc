@@ -12,7 +12,7 @@
 #include "agent/launch/command_writer.h"
 #include "agent/run/append_file.h"
 #include "agent/run/fault_record.h"
-#include "agent/run/rank_board.h"
+#include "agent/run/step_files.h"
 #include "agent/run/run_folder.h"
 #include "agent/shim/command.h"
 #include "agent/testing/full_disk.h"
@@ -45,7 +45,7 @@ TEST(AppendFile, KeepsLinesOverAFullDisk) {
             "one\ntwo\nthree\nfour\none\ntwo\nthree\nfive\n");
 }
 
-TEST(RankBoard, WritesAStepAsTheFormatSays) {
+TEST(StepFiles, WriteAStepAsTheFormatSays) {
   os::StepRecord record;
   record.sequence = 7;
   record.step = 5;

@@ -1,8 +1,9 @@
-#include "agent/run/rank_board.h"
+#include "agent/run/step_files.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 namespace muster::agent {
 
@@ -24,37 +25,30 @@ std::string FormatStep(const os::StepRecord& record) {
       phases);
 }
 
-Result<RankBoard> RankBoard::Create(FileSystem& files, const std::string& folder,
-                                    std::uint32_t ranks) {
-  RankBoard board;
+StepFiles::StepFiles(FileSystem& files, const std::string& folder, std::uint32_t ranks)
+    : lines_(ranks) {
   for (std::uint32_t i = 0; i < ranks; ++i) {
-    board.pages_.push_back(MUSTER_TRY(os::HeartbeatReader::Create(Rank(i))));
-    board.files_.emplace_back(files, fmt::format("{}/rank-{}.jsonl", folder, i));
-  }
-  board.sequence_.resize(ranks);
-  return board;
-}
-
-void RankBoard::Drain(const OnStep& on_step) {
-  for (std::uint32_t i = 0; i < pages_.size(); ++i) {
-    std::string lines;
-    for (const os::StepRecord& record : pages_[i].StepsAfter(sequence_[i])) {
-      missed_ += record.sequence - sequence_[i] - 1;
-      sequence_[i] = record.sequence;
-      lines += FormatStep(record);
-      on_step(Rank(i), record);
-    }
-    if (!lines.empty()) files_[i].Append(lines);
+    files_.emplace_back(files, fmt::format("{}/rank-{}.jsonl", folder, i));
   }
 }
 
-std::uint64_t RankBoard::unwritten_bytes() const {
+void StepFiles::Add(Rank rank, const os::StepRecord& record) {
+  lines_[rank.value()] += FormatStep(record);
+}
+
+void StepFiles::Write() {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (!lines_[i].empty()) files_[i].Append(std::exchange(lines_[i], {}));
+  }
+}
+
+std::uint64_t StepFiles::unwritten_bytes() const {
   std::uint64_t bytes = 0;
   for (const AppendFile& file : files_) bytes += file.lost_bytes() + file.waiting_bytes();
   return bytes;
 }
 
-bool RankBoard::Flush() {
+bool StepFiles::Flush() {
   bool all = true;
   for (AppendFile& file : files_) all = file.Flush() && all;
   return all;

@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "agent/coordinator/run_loop.h"
+
+namespace muster::agent {
+
+void RunLoop::Hear(const Report& report) {
+  std::visit([this](const auto& what) { On(what); }, report);
+}
+
+void RunLoop::On(const report::ZygoteReady& report) {
+  events_.Add("zygote_ready", {{"pid", report.pid}});
+  Feed({.kind = Event::Kind::kLoading});
+}
+
+void RunLoop::On(const report::ZygoteBroken& report) {
+  state_.use_zygote = false;
+  if (!report.why.empty()) {
+    console_->Say(fmt::format("muster: {}; workers are executed from now on", report.why));
+  }
+  Feed({.kind = Event::Kind::kLoading});
+}
+
+void RunLoop::On(const report::Loading& report) {
+  console_->Say(
+      fmt::format("muster: the fork server still loads {} ({} s)",
+                  options_.preload.empty() ? "its program" : options_.preload,
+                  std::chrono::duration_cast<std::chrono::seconds>(report.lasted).count()));
+  Feed({.kind = Event::Kind::kLoading});
+}
+
+void RunLoop::On(const report::Started& report) {
+  state_.zygote_served = state_.zygote_served || report.forked;
+  pids_[report.rank.value()] = report.pid;
+  kills_[report.rank.value()] = {};
+  worker_started_ = events_.Add("worker_started", {{"gen", report.spawned.value()},
+                                                   {"rank", report.rank.value()},
+                                                   {"pid", report.pid},
+                                                   {"how", report.forked ? "fork" : "exec"}});
+  Feed({.kind = Event::Kind::kStarted, .rank = report.rank, .generation = report.spawned});
+}
+
+void RunLoop::On(const report::Exited& report) {
+  const std::uint32_t rank = report.rank.value();
+  Event event{.kind = Event::Kind::kExited,
+              .rank = report.rank,
+              .generation = report.spawned,
+              .ending = report.ending,
+              .text = report.exception,
+              .pid = report.pid};
+  if (report.spawned == state_.ranks[rank].spawned && report.pid != 0) {
+    Ending kill = std::exchange(kills_[rank], {});
+    event.ending.hang = std::move(kill.hang);
+    event.ending.rule = std::move(kill.rule);
+  }
+  Feed(std::move(event));
+}
+
+void RunLoop::On(const report::Standing& report) {
+  const auto kind = report.quiesced ? Event::Kind::kQuiesced : Event::Kind::kCarries;
+  Feed({.kind = kind, .rank = report.rank, .generation = report.spawned});
+}
+
+void RunLoop::On(const report::Progress& report) {
+  for (const auto& [rank, record] : report.steps) {
+    steps_->Add(rank, record);
+    accounting_.Stepped(rank, record);
+    hang_watch_.Stepped(record.step, std::chrono::microseconds(record.total_us));
+  }
+  steps_->Write();
+  missed_steps_ = report.missed;
+  state_.slowest_step = hang_watch_.SlowestStep();
+  for (const auto& [rank, pulse, sight] : report.places) {
+    RankSight& known = sights_[rank.value()];
+    const bool moved =
+        pulse.phase_since != known.pulse.phase_since || pulse.step != known.pulse.step;
+    if (sight || moved) known.process = sight;
+    known.pulse = pulse;
+    ObserveRank(rank, pulse);
+  }
+  if (!report.complete) return;
+  NoteReady();
+  WatchForHangs();
+}
+
+void RunLoop::On(const report::Stopped& report) {
+  if (report.left != 0) {
+    console_->Say(fmt::format("muster: {} processes do not die of SIGKILL; going on without them",
+                              report.left));
+  }
+  Feed({.kind = Event::Kind::kStopped});
+}
+
+void RunLoop::On(const report::RuleFired& report) { RuleFired(report.firing); }
+
+void RunLoop::On(const report::Words& report) {
+  for (auto& [record, has_words] : faults_) {
+    if (record.fault.rank != report.rank || record.fault.spawned != report.spawned) continue;
+    record.out_tail = report.out_tail;
+    record.err_tail = report.err_tail;
+    record.error_file = report.error_file;
+    record.environment = report.environment;
+    has_words = true;
+  }
+  WriteFaults(false);
+}
+
+void RunLoop::On(const report::Losses& report) {
+  for (const LogLoss& loss : report.logs) {
+    events_.Add("log_dropped", {{"rank", loss.id.rank.value()},
+                                {"stream", std::string(NameOf(loss.id.stream))},
+                                {"bytes", loss.bytes}});
+  }
+  if (report.rules_missed > 0) events_.Add("log_rules_missed", {{"bytes", report.rules_missed}});
+}
+
+void RunLoop::On(const report::Failed& report) { FailStart(report.error); }
+
+void RunLoop::On(const report::Lost& report) { LoseShim(report.reason); }
+
+void RunLoop::On(const report::Ended& report) {
+  node_end_ = report;
+  loop_->Stop();
+}
+
+}  // namespace muster::agent

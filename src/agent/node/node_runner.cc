@@ -1,0 +1,153 @@
+#include "agent/node/node_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr auto kHousekeeping = seconds(1);
+
+}  // namespace
+
+NodeRunner::NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_report)
+    : options_(std::move(options)),
+      loop_(loop),
+      on_report_(std::move(on_report)),
+      workers_(options_.job->ranks),
+      use_zygote_(!options_.job->zygote.empty()) {}
+
+Result<std::unique_ptr<NodeRunner>> NodeRunner::Create(NodeOptions options, os::EventLoop& loop,
+                                                       OnReport on_report) {
+  std::unique_ptr<NodeRunner> node(new NodeRunner(std::move(options), loop, std::move(on_report)));
+  MUSTER_TRY(node->SetUp());
+  return node;
+}
+
+Status NodeRunner::SetUp() {
+  pages_.emplace(MUSTER_TRY(HeartbeatPages::Create(options_.job->ranks)));
+  links_.emplace(loop_, options_.job->ranks,
+                 [this](Rank rank, const os::RecoveryHost::Message& message) {
+                   Tell(report::Standing{rank, At(rank).spawned, message.quiesced.has_value()});
+                 });
+  launcher_.emplace(MUSTER_TRY(Launcher::Create(*options_.job, options_.folder, options_.run_id)));
+  MUSTER_TRY(StartRules());
+  logs_ = MUSTER_TRY(LogKeeper::Start({.files = options_.files,
+                                       .folder = options_.folder + "/logs",
+                                       .console = options_.console,
+                                       .clock = options_.clock,
+                                       .tap = RuleTap()}));
+  MUSTER_TRY(StartShim());
+  housekeep_ = loop_.After(kHousekeeping, [this] { Housekeep(); });
+  return Ok();
+}
+
+void NodeRunner::Send(const Order& order) {
+  std::visit([this](const auto& what) { Do(what); }, order);
+}
+
+void NodeRunner::Do(const order::Renew&) {
+  LeaveShim();
+  if (const Status renewed = StartShim(); !renewed) Tell(report::Failed{renewed.error()});
+}
+
+void NodeRunner::Do(const order::Start& order) {
+  start_ = order;
+  use_zygote_ = use_zygote_ && order.via_zygote;
+  EnsureZygote();
+  if (AwaitsZygote()) TellLoading();
+  StartWhenLoaded();
+}
+
+void NodeRunner::StartWhenLoaded() {
+  if (!start_ || AwaitsZygote()) return;
+  const order::Start order = *std::exchange(start_, {});
+  if (const Status started = StartGeneration(order); !started) {
+    return Tell(report::Failed{started.error()});
+  }
+  PublishLater();
+}
+
+Status NodeRunner::StartGeneration(const order::Start& order) {
+  generation_ = order.generation;
+  generation_begin_ = options_.clock->Now();
+  stopping_ = false;
+  words_until_.reset();
+  for (const Rank rank : order.ranks) {
+    At(rank) = Worker{.spawned = order.generation};
+  }
+  for (Worker& worker : workers_) worker.stepped = false;
+  if (rules_) {
+    std::vector<Generation> spawned;
+    for (const Worker& worker : workers_) spawned.push_back(worker.spawned);
+    rules_->Begin(generation_, std::move(spawned));
+  }
+  if (!shim_) return Error(Code::kUnavailable, "muster-shim is gone");
+  return launcher_->Start({{order.generation, order.restart_count, order.master_port},
+                           use_zygote_,
+                           order.ranks,
+                           order.keepers},
+                          *shim_, {*logs_, *pages_, *links_});
+}
+
+void NodeRunner::Do(const order::Go&) {
+  if (rules_) rules_->Go();
+}
+
+void NodeRunner::Do(const order::Pause&) {
+  if (rules_) rules_->Pause();
+}
+
+void NodeRunner::Do(const order::Abort& order) { launcher_->AbortCollectives(order.reason); }
+
+void NodeRunner::Do(const order::Stop& order) {
+  start_.reset();
+  stopping_ = true;
+  links_->CloseAll();
+  // A full restart found no new one, and the old one took everything along.
+  if (!shim_) return Tell(report::Stopped{});
+  if (!shim_watch_) return LoseShim("muster-shim cannot be watched");
+  if (!shim_->Stop(order.signal, order.grace)) {
+    LoseShim("muster-shim died, and every worker with it");
+  }
+}
+
+void NodeRunner::Do(const order::Kill& order) {
+  // One that is gone by now needs none; whoever waits for its death has a limit.
+  if (shim_) static_cast<void>(shim_->SignalRank(order.rank.value(), SIGKILL));
+}
+
+void NodeRunner::Do(const order::Signal& order) {
+  // A worker without a handler would die of it.
+  if (shim_) static_cast<void>(shim_->Signal(order.number, true));
+}
+
+void NodeRunner::Do(const order::TellWords& order) {
+  words_.push_back(order);
+  TellWordsLater();
+}
+
+void NodeRunner::Do(const order::End& order) {
+  for (auto* timer : {&publish_, &loading_, &words_retry_, &housekeep_}) {
+    if (*timer) loop_.Remove(**timer);
+    timer->reset();
+  }
+  start_.reset();
+  if (order.kill_shim || shim_lost_) {
+    Sweep();
+  } else {
+    LeaveShim();
+  }
+  Publish();
+  const bool stopped = logs_->Stop(seconds(1));
+  TellWords(true);
+  TellLosses();
+  Tell(report::Ended{!stopped, left_cgroup_});
+}
+
+}  // namespace muster::agent

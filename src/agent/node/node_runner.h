@@ -1,0 +1,139 @@
+#pragma once
+// The agent of one node: carries out the coordinator's orders with the shim, the zygote, pipes,
+// heartbeats and recovery links of this host, and reports what happens. It decides nothing about
+// the job; what it knows of a generation is who runs in it.
+//
+// Single-threaded but for the log keeper's two threads and that of the log rules. Life: Create,
+// orders, End, once.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/launch/launcher.h"
+#include "agent/launch/shim_client.h"
+#include "agent/logs/console.h"
+#include "agent/logs/log_keeper.h"
+#include "agent/node/heartbeat_pages.h"
+#include "agent/node/node.h"
+#include "agent/rules/rule_thread.h"
+#include "agent/run_job.h"
+#include "os/event_loop.h"
+
+namespace muster::agent {
+
+struct NodeOptions {
+  const RunOptions* job = nullptr;  ///< outlives the runner
+  std::string run_id;
+  std::string folder;  ///< of the run, on this host; absolute
+  FileSystem* files = nullptr;
+  std::shared_ptr<Console> console;  ///< where workers' lines go
+  const Clock* clock = nullptr;
+  std::uint64_t soft_nofile = 0;  ///< the limit that workers are to find; 0: ours
+};
+
+class NodeRunner final : public Node {
+ public:
+  /// Starts the shim and, for programs that have one, the zygote. The loop outlives it.
+  static Result<std::unique_ptr<NodeRunner>> Create(NodeOptions options, os::EventLoop& loop,
+                                                    OnReport on_report);
+  void Send(const Order& order) override;
+  void Poll() override { Publish(); }
+
+  /// What OMP_NUM_THREADS is set to; 0: the user has set it.
+  std::uint32_t omp_threads() const { return launcher_->omp_threads(); }
+
+ private:
+  /// The newest process of a rank.
+  struct Worker {
+    Generation spawned;
+    int pid = 0;           ///< 0: it does not run
+    bool stepped = false;  ///< in this generation
+    os::Pulse pulse;
+    Instant moved{};  ///< when its heartbeat did
+  };
+  NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_report);
+  Status SetUp();
+
+  // node_runner.cc: orders
+  void Do(const order::Renew& order);
+  void Do(const order::Start& order);
+  void Do(const order::Go& order);
+  void Do(const order::Pause& order);
+  void Do(const order::Abort& order);
+  void Do(const order::Stop& order);
+  void Do(const order::Kill& order);
+  void Do(const order::Signal& order);
+  void Do(const order::TellWords& order);
+  void Do(const order::End& order);
+  void StartWhenLoaded();
+  Status StartGeneration(const order::Start& order);
+  void Tell(Report report) { on_report_(std::move(report)); }
+
+  // node_shim.cc: the shim and the zygote
+  Status StartShim();
+  void ReadShim();
+  void Handle(const ShimMessage& message);
+  void HandleStarted(const shim::Started& started);
+  void HandleExited(const shim::Exited& exited);
+  std::string LastWordsOf(Rank rank, Generation spawned);
+  void LoseShim(const std::string& reason);
+  void LeaveShim();
+  void Sweep();
+  void EnsureZygote();
+  bool AwaitsZygote() const;
+  void TellLoading();
+  void HandleZygote(const shim::Zygote& zygote);
+  void BreakZygote(std::string why);
+  std::string WhyNoZygote(const shim::Zygote& zygote) const;
+
+  // node_watch.cc: what is seen
+  void Publish();
+  void PublishLater();
+  void Look(report::Progress* progress);
+  void TellWords(bool now);
+  void TellWordsLater();
+  void Housekeep();
+  void TellLosses();
+  Status StartRules();
+  std::function<void(const LogId&, std::string_view)> RuleTap();
+
+  Worker& At(Rank rank) { return workers_[rank.value()]; }
+
+  const NodeOptions options_;
+  os::EventLoop& loop_;
+  OnReport on_report_;
+  std::vector<Worker> workers_;  ///< by rank
+  std::optional<ShimClient> shim_;
+  std::optional<os::WatchId> shim_watch_;
+  bool shim_lost_ = false;
+  std::string cgroup_;
+  std::string left_cgroup_;
+  std::optional<Launcher> launcher_;
+  std::unique_ptr<rules::RuleThread> rules_;  ///< none without rules; behind the loop
+  std::unique_ptr<LogKeeper> logs_;           ///< behind the rules
+  std::optional<HeartbeatPages> pages_;
+  std::optional<RankLinks> links_;
+
+  bool use_zygote_ = false;
+  bool zygote_alive_ = false;  ///< as far as the shim said
+  bool zygote_ready_ = false;  ///< it has loaded what its copies need
+  bool zygote_was_ready_ = false;
+  Instant zygote_began_{};
+  int zygote_deaths_ = 0;
+
+  Generation generation_;
+  Instant generation_begin_{};
+  bool stopping_ = false;
+  std::optional<order::Start> start_;  ///< waits for the zygote
+  std::vector<order::TellWords> words_;
+  std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
+  Instant next_look_{};                 ///< at processes that do not move
+  std::optional<os::TimerId> publish_;
+  std::optional<os::TimerId> loading_;
+  std::optional<os::TimerId> words_retry_;
+  std::optional<os::TimerId> housekeep_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstring>
+#include <utility>
+
+#include "agent/coordinator/plan.h"
+#include "agent/launch/start_advice.h"
+#include "agent/launch/sweep.h"
+#include "agent/node/node_runner.h"
+#include "agent/run/fault_record.h"
+#include "agent/shim/job_cgroup.h"
+#include "os/signals.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr auto kOrphanGrace = seconds(10);
+constexpr auto kShimExit = seconds(15);
+// A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
+constexpr auto kLastWords = milliseconds(200);
+constexpr int kMaxZygoteDeaths = 3;
+constexpr auto kLoadingTold = seconds(5);
+// A file system that a thousand nodes load torch from at once is slow.
+constexpr auto kZygoteLoads = std::chrono::minutes(10);
+constexpr Bytes kZygoteLog{1 << 20};
+
+std::string WhatItLoads(const RunOptions& job) {
+  return job.preload.empty() ? "its program" : job.preload;
+}
+
+/// True when it ended. A Ctrl-C that waits by now leaves it no more than `impatience`.
+bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
+  Instant deadline = MonotonicClock::now() + kShimExit;
+  while (MonotonicClock::now() < deadline) {
+    const auto ended = shim.process().Wait(milliseconds(50));
+    if (!ended || *ended) return ended.has_value();
+    sigset_t waiting;
+    ::sigpending(&waiting);
+    const bool interrupted = ::sigismember(&waiting, SIGINT) == 1;
+    if (interrupted) deadline = std::min(deadline, MonotonicClock::now() + impatience);
+  }
+  return false;
+}
+
+}  // namespace
+
+Status NodeRunner::StartShim() {
+  const auto grace = std::min<nanoseconds>(options_.job->policy.grace, kOrphanGrace);
+  shim_.emplace(
+      MUSTER_TRY(ShimClient::Start({.program = options_.job->shim,
+                                    .id = options_.run_id,
+                                    .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
+                                    .soft_nofile = options_.soft_nofile})));
+  Handle(MUSTER_TRY(shim_->AwaitHello()));
+  shim_watch_ =
+      MUSTER_TRY(loop_.Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
+  zygote_alive_ = false;
+  EnsureZygote();
+  return Ok();
+}
+
+void NodeRunner::ReadShim() {
+  for (;;) {
+    const auto message = shim_->Receive();
+    if (!message && message.error().code() == Code::kInvalid) continue;
+    if (!message) return LoseShim("muster-shim died, and every worker with it");
+    if (!*message) return;
+    Handle(**message);
+    // What it said may have led to a new shim, or to none.
+    if (!shim_ || !shim_watch_) return;
+  }
+}
+
+void NodeRunner::Handle(const ShimMessage& message) {
+  if (const auto* hello = std::get_if<shim::Hello>(&message)) {
+    cgroup_ = hello->has_cgroup != 0 ? hello->cgroup : "";
+  } else if (const auto* zygote = std::get_if<shim::Zygote>(&message)) {
+    HandleZygote(*zygote);
+  } else if (const auto* started = std::get_if<shim::Started>(&message)) {
+    HandleStarted(*started);
+  } else if (const auto* exited = std::get_if<shim::Exited>(&message)) {
+    HandleExited(*exited);
+  } else if (const auto* stopped = std::get_if<shim::Stopped>(&message)) {
+    Tell(report::Stopped{stopped->left});
+  }
+}
+
+void NodeRunner::HandleStarted(const shim::Started& started) {
+  const Rank rank(started.rank);
+  const Generation spawned(started.generation);
+  if (started.error != 0) {
+    return Tell(
+        report::Exited{rank, spawned, 0,
+                       Ending{.start_error = started.error,
+                              .time = options_.clock->Now(),
+                              .advice = StartAdvice(options_.job->program, started.error)}});
+  }
+  if (At(rank).spawned == spawned) At(rank).pid = started.pid;
+  Tell(report::Started{rank, spawned, started.pid, started.forked != 0});
+}
+
+/// All that crash in a generation share one wait, and who dies of being stopped has none.
+std::string NodeRunner::LastWordsOf(Rank rank, Generation spawned) {
+  const Instant now = options_.clock->Now();
+  if (!words_until_) words_until_ = now + kLastWords;
+  const auto limit = stopping_ ? nanoseconds(0) : std::max(nanoseconds(0), *words_until_ - now);
+  return logs_->LastWords({rank, spawned, Stream::kErr}, limit);
+}
+
+void NodeRunner::HandleExited(const shim::Exited& exited) {
+  const Rank rank(exited.rank);
+  const Generation spawned(exited.generation);
+  const bool current = spawned == At(rank).spawned;
+  if (current) {
+    At(rank).pid = 0;
+    // A fault is judged by what every rank had published by then.
+    if (stopping_) {
+      Tell(report::Progress{.places = {{rank, pages_->Read(rank)}}, .missed = pages_->missed()});
+    } else {
+      Publish();
+    }
+  }
+  report::Exited report{.rank = rank, .spawned = spawned, .pid = exited.pid};
+  report.ending = {.code = exited.code,
+                   .signal = exited.signal,
+                   .start_error = exited.exec_error,
+                   .never_found = IsCommandAtFault(exited.exec_error),
+                   .time = Instant(nanoseconds(exited.time_ns)),
+                   .advice = StartAdvice(options_.job->program, exited.exec_error)};
+  if (current && rules_ && report.ending.ok()) rules_->Finish(rank);
+  if (current && IsOwnCrash(report.ending)) {
+    report.exception = ExceptionLine(LastWordsOf(rank, spawned));
+  }
+  logs_->Finish(rank, spawned, options_.clock->Now() + seconds(1));
+  Tell(std::move(report));
+}
+
+/// Its socket is closed: what it leaves behind is swept at the end.
+void NodeRunner::LoseShim(const std::string& reason) {
+  if (shim_watch_) loop_.Remove(*shim_watch_);
+  shim_watch_.reset();
+  shim_lost_ = true;
+  Tell(report::Lost{reason});
+}
+
+void NodeRunner::LeaveShim() {
+  if (!shim_) return;
+  if (shim_watch_) loop_.Remove(*shim_watch_);
+  shim_watch_.reset();
+  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
+  // with all that is below it.
+  const bool gone = shim_->Goodbye() && AwaitShimExit(*shim_, options_.job->policy.kill_limit);
+  if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
+    shim_.reset();
+    return;
+  }
+  Sweep();
+}
+
+void NodeRunner::Sweep() {
+  if (shim_watch_) loop_.Remove(*shim_watch_);
+  shim_watch_.reset();
+  shim_.reset();
+  if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
+}
+
+/// Starts the zygote when there is none, so that it is warm before it is needed.
+void NodeRunner::EnsureZygote() {
+  if (!use_zygote_ || zygote_alive_ || !shim_) return;
+  zygote_alive_ = zygote_deaths_ <= kMaxZygoteDeaths && launcher_->StartZygote(*shim_).has_value();
+  zygote_ready_ = false;
+  zygote_began_ = options_.clock->Now();
+  if (!zygote_alive_) BreakZygote("");
+}
+
+bool NodeRunner::AwaitsZygote() const {
+  return start_ && use_zygote_ && zygote_alive_ && !zygote_ready_;
+}
+
+void NodeRunner::TellLoading() {
+  if (loading_) loop_.Remove(*loading_);
+  loading_ = loop_.After(kLoadingTold, [this] {
+    loading_.reset();
+    if (!AwaitsZygote()) return;
+    const auto passed = options_.clock->Now() - zygote_began_;
+    if (passed < kZygoteLoads) {
+      Tell(report::Loading{passed});
+    } else {
+      BreakZygote(fmt::format("the fork server did not load {} in {} minutes",
+                              WhatItLoads(*options_.job), kZygoteLoads.count()));
+    }
+    if (AwaitsZygote()) TellLoading();
+    StartWhenLoaded();
+  });
+}
+
+void NodeRunner::HandleZygote(const shim::Zygote& zygote) {
+  if (zygote.alive != 0) {
+    if (zygote.ready == 0 || std::exchange(zygote_ready_, true)) return;
+    zygote_was_ready_ = true;
+    Tell(report::ZygoteReady{zygote.pid});
+    return StartWhenLoaded();
+  }
+  zygote_alive_ = false;
+  ++zygote_deaths_;
+  if (!zygote_ready_ && !zygote_was_ready_) BreakZygote(WhyNoZygote(zygote));
+  // When a generation is about to end, its workers are too: the next start sees to it.
+  if (!stopping_ || start_) EnsureZygote();
+  StartWhenLoaded();
+}
+
+void NodeRunner::BreakZygote(std::string why) {
+  use_zygote_ = false;
+  Tell(report::ZygoteBroken{std::move(why)});
+}
+
+/// Of one that never was ready: its last line says the most.
+std::string NodeRunner::WhyNoZygote(const shim::Zygote& zygote) const {
+  const auto log = options_.files->ReadAll(options_.folder + "/logs/zygote.log", kZygoteLog);
+  const std::string words = log ? ExceptionLine(*log) : "";
+  std::string how = fmt::format("ended with exit code {}", zygote.status);
+  if (zygote.status < 0) how = "was killed by " + os::SignalName(-zygote.status);
+  if (zygote.error != 0) how = fmt::format("could not be started: {}", std::strerror(zygote.error));
+  return fmt::format("the fork server {} before it had loaded {}{}{}", how,
+                     WhatItLoads(*options_.job), words.empty() ? "" : ": ", words);
+}
+
+}  // namespace muster::agent

@@ -28,6 +28,59 @@ atexit.register(print, "the end")
 """
 
 
+# Every way to see the frames that a program runs in, at its top, in a function, in a thread, a signal handler and behind
+# a caught exception.
+FRAMES = """
+import faulthandler, inspect, os, signal, sys, threading, traceback, warnings
+def deep(n, look): return look() if n == 0 else deep(n - 1, look)
+def look():
+    traceback.print_stack()
+    print([frame.f_code.co_name for frame, _ in traceback.walk_stack(sys._getframe())])
+    print([(info.function, info.filename) for info in inspect.stack()])
+    # Where the main thread stands while another looks is a matter of time.
+    faulthandler.dump_traceback(all_threads=threading.current_thread() is threading.main_thread())
+    for level in (1, 2, 3, 4, 20):
+        warnings.warn("level", stacklevel=level)
+    try:
+        sys._getframe(20)
+    except ValueError as error:
+        print(error)
+warnings.simplefilter("always")
+traceback.print_stack()
+print(sys._getframe().f_back, traceback.extract_stack())
+faulthandler.dump_traceback()
+warnings.warn("at the top", stacklevel=2)
+look()
+deep(3, look)
+try:
+    deep(2, lambda: 1 / 0)
+except ZeroDivisionError as error:
+    print(traceback.format_exc(), [frame.name for frame in traceback.extract_tb(error.__traceback__)])
+    look()
+signal.signal(signal.SIGUSR1, lambda number, frame: look())
+os.kill(os.getpid(), signal.SIGUSR1)
+thread = threading.Thread(target=deep, args=(1, look), name="T")
+thread.start()
+thread.join()
+print(len(sys._current_frames()), {f.f_code.co_filename for f in sys._current_frames().values()})
+import atexit
+atexit.register(look)
+sys.setrecursionlimit(200)
+def endless(): endless()
+try:
+    endless()
+except RecursionError as error:
+    print(error)
+def generator():
+    traceback.print_stack()
+    yield 1
+print(list(generator()))
+import asyncio
+async def work(): traceback.print_stack()
+asyncio.run(work())
+"""
+
+
 @pytest.fixture
 def both(start, python):
     """Runs a command forked and executed; what it wrote in each, and the exit codes. One rank: another's end could cut its
@@ -51,6 +104,20 @@ def test_a_script_finds_nothing_different(both, script):
     forked, executed = both("-X", "utf8", "-W", "once", script(FACTS), "one", "-x", "")
     assert forked == executed
     assert forked[0] == 0 and "the end" in forked[1]
+
+
+@pytest.mark.parametrize("end", ["", "raise ValueError('at the end')", "import sys; sys.exit(look())"])
+def test_nor_does_it_see_other_frames(both, script, tmp_path, end):
+    path = script(FRAMES + end)
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / "__init__.py").write_text("")
+    (tmp_path / "pkg" / "frames.py").write_text(FRAMES + end)
+    for words in ([path], ["-m", "pkg.frames"], ["-c", FRAMES + end]):
+        forked, executed = (
+            (found[0], *(re.sub(r"0x[0-9a-f]+", "0x", text) for text in found[1:])) for found in both(*words)
+        )
+        assert forked == executed
+        assert "Current thread 0x" in forked[2] and "level" in forked[2]
 
 
 def test_nor_does_a_script_named_from_the_working_folder(both, script):

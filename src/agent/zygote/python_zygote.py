@@ -15,6 +15,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import functools
 import gc
 import importlib
 import importlib.machinery
@@ -48,6 +49,7 @@ IMPLIED = {"torch": ("torch.distributed", "torch._dynamo", "torch.nn.parallel", 
 
 libc = ctypes.PyDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
+ctypes.pythonapi.PyThreadState_Get.restype = ctypes.c_void_p
 
 
 class CannotServe(Exception):
@@ -302,14 +304,67 @@ def main_module(words, kind, index):
     return main
 
 
+def stack_of_main_thread():
+    with open("/proc/self/maps") as maps:
+        for line in maps:
+            if line.rstrip().endswith("[stack]"):
+                low, high = line.split()[0].split("-")
+                return int(low, 16), int(high, 16)
+    return 0, 0
+
+
+def outermost(call_in_c, *arguments):
+    """Calls it so that no frame of ours is below its own: traceback.print_stack(), faulthandler and the stacklevel of a
+    warning end where they end in a program that was executed.
+
+    CPython takes the frame below a new one from a word of the thread's state (3.13, and 3.10) or of a record on the
+    stack that the state points to (3.11, 3.12). The word is found by what it holds, which is known, and is empty
+    meanwhile, as it is when the interpreter begins. Where it is not found our frames are seen. `call_in_c` is a builtin:
+    what calls a Python function from here looks at no word. Nothing in here may be a Python function either."""
+    low, high = stack_of_main_thread()
+    frame = sys._getframe()
+    own = id(frame)
+    if sys.hexversion >= 0x030B0000:  # behind the count, the type and f_back
+        own = ctypes.c_size_t.from_address(own + 24).value
+    state = ctypes.pythonapi.PyThreadState_Get()
+    words = (ctypes.c_size_t * 24).from_address(state)
+    place = None
+    for i in range(24):
+        if words[i] == own:
+            place = words
+            index = i
+        elif low <= words[i] < high - 16 and words[i] % 8 == 0:
+            record = (ctypes.c_size_t * 2).from_address(words[i])
+            for j in range(2):
+                if record[j] == own:
+                    place = record
+                    index = j
+    if place is None or sys.hexversion >= 0x030F0000:
+        return call_in_c(*arguments)
+    place[index] = 0
+    try:
+        return call_in_c(*arguments)
+    finally:
+        place[index] = own
+
+
+def try_outermost():
+    """Here a crash costs no more than the zygote: workers are executed then."""
+    found = {"sys": sys}
+    with contextlib.suppress(ZeroDivisionError):
+        outermost(exec, "below = sys._getframe().f_back\n1 / 0", found)
+    if sys._getframe().f_code is not try_outermost.__code__ or "below" not in found:
+        raise CannotServe("its frames are not where they were")
+
+
 def execute(main, kind, word):
     if kind == "module":
         import runpy
 
-        runpy._run_module_as_main(word)
+        outermost(functools.partial(runpy._run_module_as_main, word))
         return
     if kind == "code":
-        exec(compile(word, "<string>", "exec", dont_inherit=True), main.__dict__)
+        outermost(exec, compile(word, "<string>", "exec", dont_inherit=True), main.__dict__)
         return
     path = os.path.join(os.getcwd(), word)
     try:
@@ -321,7 +376,7 @@ def execute(main, kind, word):
     main.__file__ = path
     main.__cached__ = None
     main.__loader__ = importlib.machinery.SourceFileLoader("__main__", path)
-    exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)
+    outermost(exec, compile(source, path, "exec", dont_inherit=True), main.__dict__)
 
 
 def run(words, kind, index):
@@ -387,6 +442,7 @@ def main():
         first_path(kind, words[index])
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # it starts its threads when it is loaded
         preload([name for name in modules.split(",") if name])
+        try_outermost()
         reason = why_not_copied({link.fileno()})
         if reason:
             raise CannotServe(f"{reason} after importing {modules}")

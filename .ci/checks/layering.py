@@ -20,7 +20,8 @@ TIERS = [
 ]
 TIER = {folder: tier for tier, folders in enumerate(TIERS) for folder in folders}
 ONLY = {"sched": {"base", "spec"}, "coll": {"base", "os"}}  # less than the tier allows
-MORE = {"train": {"data"}}  # the training loop reads the loader's batches; nothing leads back
+# The training loop reads the loader's batches, servers and clients run in the event loop; nothing leads back.
+MORE = {"train": {"data"}, "net": {"os"}}
 ABOVE = {"apps", "recipes", "tests", "bench", "fuzz"}  # may use every folder
 
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

@@ -69,6 +69,9 @@ __attribute__((format(printf, 2, 0))) void OnLog(void*, const char* format, va_l
 
 }  // namespace
 
+ServerCore::ServerCore(os::EventLoop& loop, ServerOptions options)
+    : loop_(loop), options_(std::move(options)) {}
+
 ServerCore::~ServerCore() {
   if (heartbeat_) loop_.Remove(*heartbeat_);
   if (watch_) loop_.Remove(*watch_);

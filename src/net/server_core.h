@@ -26,8 +26,7 @@ struct ServerRoute {
 
 class ServerCore {
  public:
-  ServerCore(os::EventLoop& loop, ServerOptions options)
-      : loop_(loop), options_(std::move(options)) {}
+  ServerCore(os::EventLoop& loop, ServerOptions options);
   ServerCore(const ServerCore&) = delete;
   ServerCore& operator=(const ServerCore&) = delete;
   ~ServerCore();

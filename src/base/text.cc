@@ -1,5 +1,8 @@
 #include "base/text.h"
 
+#include <cstdint>
+#include <cstring>
+
 #include "base/utf8.h"
 
 namespace muster {
@@ -28,6 +31,16 @@ bool IsControl(std::string_view character) {
   return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
 }
 
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+/// Most text is, and eight bytes at once cost no more than one.
+bool StartsAscii(std::string_view text) {
+  if (text.size() < kWord) return false;
+  std::uint64_t word = 0;
+  std::memcpy(&word, text.data(), kWord);
+  return (word & 0x8080808080808080) == 0;
+}
+
 }  // namespace
 
 std::size_t CharacterLength(std::string_view text) {
@@ -47,6 +60,10 @@ std::size_t CharacterLength(std::string_view text) {
 
 bool IsUtf8(std::string_view text) {
   while (!text.empty()) {
+    if (StartsAscii(text)) {
+      text.remove_prefix(kWord);
+      continue;
+    }
     const std::size_t length = CharacterLength(text);
     if (length == 0) return false;
     text.remove_prefix(length);

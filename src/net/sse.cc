@@ -17,6 +17,12 @@ bool IsOneLine(std::string_view text) {
   return text.find_first_of("\r\n") == std::string_view::npos;
 }
 
+/// Two searches of the C library are many times faster than one for either character.
+std::size_t LineEnd(std::string_view bytes) {
+  const std::size_t newline = bytes.find('\n');
+  return std::min(newline, bytes.substr(0, newline).find('\r'));
+}
+
 std::string AsUtf8(std::string text) {
   if (IsUtf8(text)) return text;
   return CutText(text, std::string::npos);
@@ -72,7 +78,7 @@ Status SseParser::Feed(std::string_view bytes, const OnEvent& on_event) {
       bytes.remove_prefix(1);
       continue;
     }
-    const std::size_t end = bytes.find_first_of("\r\n");
+    const std::size_t end = LineEnd(bytes);
     const std::string_view piece = bytes.substr(0, end);
     if (line_.size() + piece.size() > limits_.line) return TooLong("a line", limits_.line);
     if (end == std::string_view::npos) {

@@ -111,8 +111,20 @@ std::string PlainLine(std::string_view text) {
   return PlainText(line);
 }
 
+std::string GroupThousands(std::string_view digits) {
+  std::string out;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const bool behind_digit = i > 0 && digits[i - 1] != '-';
+    if (behind_digit && (digits.size() - i) % 3 == 0) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string FormatCount(std::uint64_t count) { return GroupThousands(std::to_string(count)); }
+
 std::string Counted(std::uint64_t count, std::string_view noun, std::string_view ending) {
-  std::string text = std::to_string(count) + " " + std::string(noun);
+  std::string text = FormatCount(count) + " " + std::string(noun);
   return count == 1 ? text : text + std::string(ending);
 }
 

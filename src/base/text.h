@@ -23,7 +23,11 @@ std::string PlainText(std::string_view text);
 /// The same on one line: newlines, returns and tabs become spaces.
 std::string PlainLine(std::string_view text);
 
-/// "1 shard", "2 shards"; `ending` makes the plural of the noun.
+/// "1234567" → "1,234,567", a sign in front of them or none.
+std::string GroupThousands(std::string_view digits);
+/// "1,234,567".
+std::string FormatCount(std::uint64_t count);
+/// "1 shard", "2,000 shards"; `ending` makes the plural of the noun.
 std::string Counted(std::uint64_t count, std::string_view noun, std::string_view ending = "s");
 
 }  // namespace muster

@@ -45,6 +45,7 @@ TEST(Counted, HasAPluralForAllButOne) {
   EXPECT_EQ(Counted(0, "shard"), "0 shards");
   EXPECT_EQ(Counted(1, "shard"), "1 shard");
   EXPECT_EQ(Counted(2, "shard"), "2 shards");
+  EXPECT_EQ(Counted(1'234'567, "shard"), "1,234,567 shards");
   EXPECT_EQ(Counted(1, "class", "es"), "1 class");
   EXPECT_EQ(Counted(3, "class", "es"), "3 classes");
 }

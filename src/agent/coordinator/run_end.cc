@@ -12,7 +12,6 @@ namespace muster::agent {
 namespace {
 
 using profile::FormatSeconds;
-using profile::Plural;
 using std::chrono::seconds;
 
 constexpr auto kLastLook = seconds(1);
@@ -145,8 +144,8 @@ void RunLoop::TellResult(const Verdict& verdict) {
   }
   console_->Say(
       fmt::format("muster: {}, {}{}{}",
-                  reports_steps_ ? Plural(accounting_.steps(), "step") : "steps not reported",
-                  Plural(state_.restarts, "restart"),
+                  reports_steps_ ? Counted(accounting_.steps(), "step") : "steps not reported",
+                  Counted(state_.restarts, "restart"),
                   goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : "",
                   verdict.succeeded ? "" : fmt::format(", exit code {}", verdict.exit_code)));
   TellLost();
@@ -156,7 +155,7 @@ void RunLoop::TellLost() {
   if (accounting_.faults() == 0) return;
   const LostSeconds lost = accounting_.lost();
   console_->Say(fmt::format("muster: lost {} to {}: {}", profile::LostInWords(lost),
-                            Plural(accounting_.faults(), "fault"), profile::LostInParts(lost)));
+                            Counted(accounting_.faults(), "fault"), profile::LostInParts(lost)));
 }
 
 void RunLoop::TellWhatNext(const Verdict& verdict) {

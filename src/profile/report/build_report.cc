@@ -212,7 +212,7 @@ void AddUnknownFaults(const RunRecords& run, RunReport& report) {
   report.notes.push_back(fmt::format(
       "the run was restarted {}, events.jsonl tells of {}: what else struck is not known, and the "
       "time lost to it is not counted",
-      Plural(report.restarts, "time"), Plural(report.faults.size(), "fault")));
+      Counted(report.restarts, "time"), Counted(report.faults.size(), "fault")));
 }
 
 /// Each step once, as it was evaluated last: files of old trainers have a line more

@@ -49,7 +49,7 @@ void ReadLines(const RunFiles& files, const std::string& path, const ReadLimits&
   if (read->torn) notes.push_back(path + " ends in the middle of a line, which was skipped");
   if (bad > 0) {
     notes.push_back(
-        fmt::format("{}: {} that could not be read, skipped", path, Plural(bad, "line")));
+        fmt::format("{}: {} that could not be read, skipped", path, Counted(bad, "line")));
   }
   if (surplus > 0 || read->cut) {
     notes.push_back(fmt::format("{} is longer than a report reads; the rest was left out", path));

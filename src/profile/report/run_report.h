@@ -155,6 +155,10 @@ RunReport BuildReport(RunRecords records);
 /// "SUCCEEDED — 600 steps in 41.2 s, one fault survived, 3.2 s lost".
 std::string Verdict(const RunReport& report);
 
+/// The rank of the fault and the others that had died, in no order.
+std::vector<std::uint64_t> DeadRanks(const FaultReport& fault);
+constexpr std::size_t kMostRankRanges = 32;  // of them in words
+
 /// " (and rank 1)" when more than one rank died, or nothing.
 std::string AndOthers(const FaultReport& fault);
 

@@ -59,7 +59,7 @@ void AddFaults(const RunReport& report, std::string& out) {
 std::string SummaryText(const RunReport& report) {
   std::string out = PlainLine(Verdict(report)) + "\n";
   AddLine(out, "run", fmt::format("{} {}", report.facts.name, report.facts.id));
-  AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Plural(report.facts.ranks, "rank")));
+  AddLine(out, "on", fmt::format("{}, {}", report.facts.host, Counted(report.facts.ranks, "rank")));
   AddLine(out, "began", report.facts.created_utc);
   AddLine(out, "ended", report.ended_utc);
   AddLine(out, report.state == RunState::kLost ? "last record" : "wall time",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace muster::profile {
@@ -50,25 +51,26 @@ std::string FormatSeconds(double seconds) {
   return fmt::format("{} d {} h", whole / 86'400, whole % 86'400 / 3600);
 }
 
-std::string GroupThousands(std::string_view digits) {
-  std::string out;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    const bool behind_digit = i > 0 && digits[i - 1] != '-';
-    if (behind_digit && (digits.size() - i) % 3 == 0) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
-
-std::string FormatCount(std::uint64_t count) { return GroupThousands(std::to_string(count)); }
-
 std::string FormatNumber(double value) {
   if (!std::isfinite(value)) return "–";
   return fmt::format("{:.4g}", value);
 }
 
-std::string Plural(std::uint64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", FormatCount(count), noun, count == 1 ? "" : "s");
+std::string Ranges(std::vector<std::uint64_t> numbers, std::size_t most) {
+  std::ranges::sort(numbers);
+  std::string out;
+  std::size_t ranges = 0;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] <= numbers[last] + 1) ++last;
+    if (++ranges > most) return out + ", …";
+    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
+    if (numbers[last] > numbers[i]) {
+      out += fmt::format("{}{}", numbers[last] == numbers[i] + 1 ? ", " : "–", numbers[last]);
+    }
+    i = last + 1;
+  }
+  return out;
 }
 
 }  // namespace muster::profile

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 
@@ -17,13 +18,9 @@ std::string PlainHtml(std::string_view text, std::size_t most);
 
 /// "240 ms", "41.2 s", "3 min 20 s", "2 h 5 min".
 std::string FormatSeconds(double seconds);
-/// "1234567" → "1,234,567", a sign in front of them or none.
-std::string GroupThousands(std::string_view digits);
-/// "1,234,567".
-std::string FormatCount(std::uint64_t count);
 /// Three or four significant digits, no exponent between 1e-4 and 1e6.
 std::string FormatNumber(double value);
-/// "1 step", "2 steps".
-std::string Plural(std::uint64_t count, std::string_view noun);
+/// {1, 2, 3, 7} → "1–3, 7"; "…" stands for those behind `most` ranges.
+std::string Ranges(std::vector<std::uint64_t> numbers, std::size_t most = 8);
 
 }  // namespace muster::profile

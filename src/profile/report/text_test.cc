@@ -29,8 +29,13 @@ TEST(Formatting, ReadsAsAPersonWouldWriteIt) {
   EXPECT_EQ(FormatCount(999), "999");
   EXPECT_EQ(FormatCount(1'234'567), "1,234,567");
   EXPECT_EQ(GroupThousands("-123456"), "-123,456");
-  EXPECT_EQ(Plural(1, "step"), "1 step");
-  EXPECT_EQ(Plural(1200, "step"), "1,200 steps");
+}
+
+TEST(Formatting, JoinsNumbersThatFollowEachOther) {
+  EXPECT_EQ(Ranges({}), "");
+  EXPECT_EQ(Ranges({7, 3, 1, 2}), "1–3, 7");
+  EXPECT_EQ(Ranges({4, 3}), "3, 4");
+  EXPECT_EQ(Ranges({1, 3, 5, 7}, 2), "1, 3, …");
 }
 
 }  // namespace

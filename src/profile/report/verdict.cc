@@ -14,7 +14,7 @@ std::string FaultsInWords(const RunReport& report) {
   const auto survived =
       static_cast<std::uint64_t>(std::ranges::count_if(report.faults, &FaultReport::survived));
   if (survived == 0 && report.faults.empty() && report.restarts > 0) {
-    return ", " + Plural(report.restarts, "restart") + " for reasons that are not recorded";
+    return ", " + Counted(report.restarts, "restart") + " for reasons that are not recorded";
   }
   if (survived == 0) return report.faults.empty() && report.faults_known ? ", no faults" : "";
   return fmt::format(", {} survived, {} lost{}",
@@ -24,7 +24,7 @@ std::string FaultsInWords(const RunReport& report) {
 
 /// "600 steps in", or for a program that reports no steps "finished in", "for".
 std::string WorkDone(const RunReport& report) {
-  if (report.steps) return Plural(*report.steps, "step") + " in";
+  if (report.steps) return Counted(*report.steps, "step") + " in";
   return report.state == RunState::kRunning ? "for" : "finished in";
 }
 
@@ -38,14 +38,16 @@ std::string WhyItFailed(const RunReport& report) {
 
 }  // namespace
 
+std::vector<std::uint64_t> DeadRanks(const FaultReport& fault) {
+  std::vector<std::uint64_t> ranks{fault.rank};
+  ranks.insert(ranks.end(), fault.others.begin(), fault.others.end());
+  return ranks;
+}
+
 std::string AndOthers(const FaultReport& fault) {
-  constexpr std::size_t kMost = 8;
   if (fault.others.empty()) return {};
-  std::string out = fault.others.size() == 1 ? " (and rank " : " (and ranks ";
-  for (std::size_t i = 0; i < fault.others.size() && i < kMost; ++i) {
-    out += fmt::format("{}{}", i == 0 ? "" : ", ", fault.others[i]);
-  }
-  return out + (fault.others.size() > kMost ? ", …)" : ")");
+  return fmt::format("{}{})", fault.others.size() == 1 ? " (and rank " : " (and ranks ",
+                     Ranges({fault.others.begin(), fault.others.end()}, kMostRankRanges));
 }
 
 bool WasInterrupted(const RunReport& report) {
@@ -59,7 +61,7 @@ std::string AtStep(const FaultReport& fault) {
 
 std::string Verdict(const RunReport& report) {
   const std::string wall = FormatSeconds(report.wall);
-  const std::string done = report.steps ? Plural(*report.steps, "step") : wall;
+  const std::string done = report.steps ? Counted(*report.steps, "step") : wall;
   switch (report.state) {
     case RunState::kSucceeded:
       return fmt::format("SUCCEEDED — {} {}{}", WorkDone(report), wall, FaultsInWords(report));

@@ -11,24 +11,7 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostDescribed = 20;
-constexpr std::size_t kMostRanges = 8;
 constexpr std::size_t kMostTailBytes = 160'000;  // of all logs together, as HTML
-
-/// {1, 2, 3, 7} → "1–3, 7".
-std::string Ranges(std::vector<std::uint64_t> numbers) {
-  std::ranges::sort(numbers);
-  std::string out;
-  std::size_t ranges = 0;
-  for (std::size_t i = 0; i < numbers.size();) {
-    std::size_t last = i;
-    while (last + 1 < numbers.size() && numbers[last + 1] <= numbers[last] + 1) ++last;
-    if (++ranges > kMostRanges) return out + ", …";
-    out += fmt::format("{}{}", out.empty() ? "" : ", ", numbers[i]);
-    if (numbers[last] > numbers[i]) out += fmt::format("–{}", numbers[last]);
-    i = last + 1;
-  }
-  return out;
-}
 
 std::string Generations(const std::vector<std::uint64_t>& generations) {
   return (generations.size() == 1 ? "generation " : "generations ") + Ranges(generations);

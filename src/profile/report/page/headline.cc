@@ -57,7 +57,7 @@ std::string Tiles(const RunReport& report) {
   std::string out = "<dl class=\"tiles\">";
   if (report.steps) {
     out += Tile("Steps", FormatCount(*report.steps),
-                fmt::format("on {}", Plural(report.facts.ranks, "rank")));
+                fmt::format("on {}", Counted(report.facts.ranks, "rank")));
   } else {
     out += Tile("Ranks", FormatCount(report.facts.ranks), "");
   }

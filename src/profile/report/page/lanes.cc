@@ -19,19 +19,51 @@ struct Limits {
   std::size_t spans = 0;
   std::size_t checkpoints = 0;
   std::size_t faults = 0;
+  std::size_t marks = 0;  // of deaths
 };
 constexpr double kHalfLane = 0.32;  // half a box's height, of a lane's
-constexpr Limits kWhole{.spans = 500, .checkpoints = 200, .faults = 100};
-constexpr Limits kCloseUp{.spans = 50, .checkpoints = 50, .faults = 10};
+constexpr Limits kWhole{.spans = 500, .checkpoints = 200, .faults = 100, .marks = 500};
+constexpr Limits kCloseUp{.spans = 50, .checkpoints = 50, .faults = 10, .marks = 80};
 
 /// "SIGKILL", "code 1": short, whatever a file says.
 std::string Short(std::string_view exit) { return CutText(exit, 24); }
+
+/// One process that died of its own; those that were stopped because of it did not.
+struct Death {
+  std::uint32_t rank = 0;
+  double at = 0;
+  std::string told;
+};
+
+/// When another rank of a fault died: its process ended then, or is not known to have.
+Death OtherDeath(const RunReport& report, const FaultReport& fault, std::uint32_t rank) {
+  Death death{.rank = rank, .at = fault.died, .told = "not known"};
+  for (const WorkerSpan& worker : report.workers) {
+    const double end = worker.end.value_or(report.wall);
+    if (worker.rank != rank || worker.begin > fault.died || end < fault.died) continue;
+    death.at = std::min(end, fault.paused.value_or(end));
+    death.told = Short(worker.exit);
+  }
+  death.told = fmt::format("rank {} died too ({}), {} into the run", rank, death.told,
+                           FormatSeconds(death.at));
+  return death;
+}
+
+Death FirstDeath(const FaultReport& fault) {
+  return {fault.rank, fault.died,
+          fmt::format("rank {} died ({}){}, {} into the run", fault.rank,
+                      Short(fault.exit.empty() ? fault.cause : fault.exit), AtStep(fault),
+                      FormatSeconds(fault.died))};
+}
 
 /// The ranks that get a lane: those that died first, then from 0 on.
 std::vector<std::uint32_t> ChooseRanks(const RunReport& report) {
   std::set<std::uint32_t> chosen;
   for (const FaultReport& fault : report.faults) {
-    if (fault.rank < report.facts.ranks && chosen.size() < kMostLanes) chosen.insert(fault.rank);
+    for (const std::uint64_t rank : DeadRanks(fault)) {
+      if (rank < report.facts.ranks && chosen.size() < kMostLanes)
+        chosen.insert(static_cast<std::uint32_t>(rank));
+    }
   }
   for (std::uint32_t rank = 0; rank < report.facts.ranks && chosen.size() < kMostLanes; ++rank) {
     chosen.insert(rank);
@@ -57,7 +89,14 @@ class Lanes {
         limits_(limits),
         close_up_(close_up),
         plot_(Scale(window.from, window.to), Scale(0, static_cast<double>(Rows())),
-              Options(report)) {}
+              Options(report)) {
+    for (const FaultReport& fault : report.faults) {
+      if (!Inside(fault.died, fault.stepping.value_or(fault.died))) continue;
+      if (faults_.size() == limits_.faults) break;
+      faults_.push_back(&fault);
+      AddDeaths(fault);
+    }
+  }
 
   /// Lines lie behind the lanes, so that no line goes through a word.
   std::string Html() {
@@ -73,10 +112,10 @@ class Lanes {
  private:
   PlotOptions Options(const RunReport& report) const {
     const std::size_t lane = ranks_.size() <= 8 ? 44 : ranks_.size() <= 24 ? 26 : 16;
-    return {.label = fmt::format("{} from {} to {}, {}, {}", Plural(ranks_.size(), "rank"),
+    return {.label = fmt::format("{} from {} to {}, {}, {}", Counted(ranks_.size(), "rank"),
                                  FormatSeconds(window_.from), FormatSeconds(window_.to),
-                                 Plural(report.generations.size(), "generation"),
-                                 Plural(report.faults.size(), "fault")),
+                                 Counted(report.generations.size(), "generation"),
+                                 Counted(report.faults.size(), "fault")),
             .x_title = "seconds since the run began",
             .height_px = static_cast<int>(std::max<std::size_t>(60, lane * Rows())),
             .y_ticks = 0};
@@ -107,10 +146,18 @@ class Lanes {
     stage(at, fault.stepping, "l-start", "start");
   }
 
+  void AddDeaths(const FaultReport& fault) {
+    if (Shown(fault.rank)) deaths_.push_back(FirstDeath(fault));
+    for (const std::uint32_t rank : fault.others) {
+      if (deaths_.size() >= limits_.marks) return;
+      if (Shown(rank)) deaths_.push_back(OtherDeath(report_, fault, rank));
+    }
+  }
+
   /// The first mark of a death on a lane between two times, if any.
   std::optional<double> MarkBetween(std::uint32_t rank, double from, double to) const {
-    for (const FaultReport& fault : report_.faults) {
-      if (fault.rank == rank && fault.died >= from && fault.died <= to) return fault.died;
+    for (const Death& death : deaths_) {
+      if (death.rank == rank && death.at >= from && death.at <= to) return death.at;
     }
     return std::nullopt;
   }
@@ -154,28 +201,21 @@ class Lanes {
     const auto mark = MarkBetween(worker.rank, begin + 1e-9, end);
     const double until = std::min(mark.value_or(end), window_.to);
     const double part = (until - begin) / whole;
-    if (part <= 0.04) return;
-    plot_.Inside(begin, until, Middle(worker.rank),
-                 part > 0.16 ? name : fmt::format("g{}", worker.generation),
+    if (part <= 0.02) return;
+    plot_.Inside(begin, until, Middle(worker.rank), {name, fmt::format("g{}", worker.generation)},
                  fmt::format("onbar{}{}", after ? " aftermark" : "", mark ? " tomark" : ""));
   }
 
   void DrawFaults() {
-    std::size_t drawn = 0;
-    for (const FaultReport& fault : report_.faults) {
-      if (!Inside(fault.died, fault.stepping.value_or(fault.died))) continue;
-      if (++drawn > limits_.faults) return;
-      const std::string died = fmt::format("rank {} died ({}){}, {} into the run", fault.rank,
-                                           Short(fault.exit.empty() ? fault.cause : fault.exit),
-                                           AtStep(fault), FormatSeconds(fault.died));
-      plot_.VerticalLine(fault.died, "fault", died);
-      if (fault.stepping) {
-        plot_.VerticalLine(*fault.stepping, "recovery",
-                           fmt::format("every rank runs again, {} later",
-                                       FormatSeconds(*fault.stepping - fault.died)));
-      }
-      if (Shown(fault.rank)) plot_.Mark(fault.died, Middle(fault.rank), "×", "died", died);
+    for (const FaultReport* fault : faults_) {
+      plot_.VerticalLine(fault->died, "fault", FirstDeath(*fault).told + AndOthers(*fault));
+      if (!fault->stepping) continue;
+      plot_.VerticalLine(*fault->stepping, "recovery",
+                         fmt::format("every rank runs again, {} later",
+                                     FormatSeconds(*fault->stepping - fault->died)));
     }
+    for (const Death& death : deaths_)
+      plot_.Mark(death.at, Middle(death.rank), "×", "died", death.told);
   }
 
   const RunReport& report_;
@@ -183,12 +223,23 @@ class Lanes {
   Window window_;
   Limits limits_;
   const FaultReport* close_up_;
+  std::vector<const FaultReport*> faults_;  // that are drawn
+  std::vector<Death> deaths_;               // on the lanes
   Plot plot_;
 };
+
+/// "rank 1 dies", "ranks 1, 3 die".
+std::string Dies(const FaultReport& fault) {
+  return fmt::format(fmt::runtime(fault.others.empty() ? "rank {} dies" : "ranks {} die"),
+                     Ranges(DeadRanks(fault), kMostRankRanges));
+}
 
 /// The moments around a fault, wide enough to see its stages; at most eight lanes.
 std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   std::set<std::uint32_t> ranks{fault.rank};
+  for (const std::uint32_t rank : fault.others) {
+    if (rank < report.facts.ranks && ranks.size() < kMostCloseUpLanes) ranks.insert(rank);
+  }
   for (std::uint32_t rank = 0; rank < report.facts.ranks && ranks.size() < kMostCloseUpLanes;
        ++rank) {
     ranks.insert(rank);
@@ -197,8 +248,8 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   const double room = std::max(0.4 * took, 0.02);
   Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room},
               kCloseUp, &fault);
-  return fmt::format("<h3>Up close: rank {} dies{}, recovery takes {}</h3>{}{}", fault.rank,
-                     AtStep(fault), FormatSeconds(took),
+  return fmt::format("<h3>Up close: {}{}, recovery takes {}</h3>{}{}", Dies(fault), AtStep(fault),
+                     FormatSeconds(took),
                      LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
                                  {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
                                  {"l-start", "start " + FormatSeconds(fault.lost.start)}}),

@@ -108,7 +108,7 @@ std::string LossChartHtml(const RunReport& report) {
     out += fmt::format(
         "<p class=\"warn\">{} had a loss that is not a finite number; the curve leaves them "
         "out.</p>",
-        Plural(report.losses_not_finite, "step"));
+        Counted(report.losses_not_finite, "step"));
   }
   return Section("Loss", out);
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <regex>
 #include <tuple>
 #include <vector>
@@ -159,9 +160,45 @@ TEST(ReportPage, ShowsAnEvaluationThatAReplayDidAgainOnceAndOnItsAxis) {
   EXPECT_THAT(page, HasSubstr("left:100%"));  // step 300 ends the axis
 }
 
+std::size_t CountOf(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(ReportPage, ShowsEveryRankThatDiedInOneFault) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.ranks = 12});
+  const auto files = RunFiles::Open(scratch.path());
+  RunReport report = BuildReport(*ReadRun(*files));
+  ASSERT_EQ(report.faults.size(), 1U);
+  report.faults[0].others = {10, 5, 11};
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("data-name=\"Rank\">1, 5, 10, 11</td>"));
+  EXPECT_THAT(page, HasSubstr("Up close: ranks 1, 5, 10, 11 die at step 342"));
+  for (const char* rank : {"rank 1 died (", "rank 5 died too (", "rank 11 died too ("}) {
+    // On its lane of the whole run and up close.
+    EXPECT_EQ(CountOf(page, std::string("title=\"") + rank), 2U) << rank;
+  }
+  EXPECT_EQ(WhatIsMalformed(page), "");
+  report.faults[0].others = {};
+  EXPECT_THAT(ReportPage(report), HasSubstr("Up close: rank 1 dies at step 342"));
+  report.faults[0].others = {4'000'000'000};
+  EXPECT_EQ(WhatIsMalformed(ReportPage(report)), "");
+}
+
+TEST(ReportPage, GivesALabelOnABarTwoFormsAndACellItsColumnForNarrowScreens) {
+  const std::string page = PageOf(FakeRunOptions{});
+  EXPECT_THAT(page, HasSubstr("<b>generation 1</b><i>g1</i>"));
+  for (const char* name : {"At", "Rank", "Generation", "Step", "Cause", "Lost", "Replay"})
+    EXPECT_THAT(page, HasSubstr(fmt::format("data-name=\"{}\"", name)));
+}
+
 TEST(ReportPage, StaysSmallWhateverAHostileFolderFillsItWith) {
   const std::string quotes(kMaxText, '"');
   RunReport report;
+  std::vector<std::uint32_t> others(65536);
+  std::iota(others.begin(), others.end(), 0U);
   report.facts = {.id = quotes, .name = quotes, .version = quotes, .host = quotes};
   report.facts.ranks = 64;
   report.reason = report.command = report.ended_utc = report.facts.created_utc = quotes;
@@ -183,6 +220,7 @@ TEST(ReportPage, StaysSmallWhateverAHostileFolderFillsItWith) {
                              .rank = i % 64,
                              .cause = quotes,
                              .exit = quotes,
+                             .others = others,
                              .what = quotes,
                              .exception = quotes,
                              .decision = quotes,

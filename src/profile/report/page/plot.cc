@@ -78,10 +78,11 @@ void Plot::Mark(double x, double y, std::string_view text, std::string_view css,
                   Number(X(x) / 10), Number(Y(y) / 10), EscapeHtml(tooltip), EscapeHtml(text));
 }
 
-void Plot::Inside(double x0, double x1, double y, std::string_view text, std::string_view css) {
+void Plot::Inside(double x0, double x1, double y, const Fitting& text, std::string_view css) {
   overlay_ += fmt::format(
-      "<span class=\"inside {}\" style=\"left:{}%;top:{}%;width:{}%\">{}</span>", css,
-      Number(X(x0) / 10), Number(Y(y) / 10), Number((X(x1) - X(x0)) / 10), EscapeHtml(text));
+      "<span class=\"inside {}\" style=\"left:{}%;top:{}%;width:{}%\"><b>{}</b><i>{}</i></span>",
+      css, Number(X(x0) / 10), Number(Y(y) / 10), Number((X(x1) - X(x0)) / 10),
+      EscapeHtml(text.long_form), EscapeHtml(text.short_form));
 }
 
 void Plot::AddRow(double y, std::string_view text) {

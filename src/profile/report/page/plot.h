@@ -44,8 +44,13 @@ class Plot {
   /// Text or a mark over the chart, centred on its place.
   void Mark(double x, double y, std::string_view text, std::string_view css,
             std::string_view tooltip);
-  /// Text that starts at x and is cut at x1.
-  void Inside(double x0, double x1, double y, std::string_view text, std::string_view css);
+  /// Text that starts at x0 and ends before x1: the long form where it fits, else the short one,
+  /// else none.
+  struct Fitting {
+    std::string long_form;
+    std::string short_form;
+  };
+  void Inside(double x0, double x1, double y, const Fitting& text, std::string_view css);
   /// A label of the y axis at a place of its own.
   void AddRow(double y, std::string_view text);
 

@@ -114,7 +114,7 @@ std::string StepTimeChartHtml(const RunReport& report) {
   if (above > 0) {
     out += fmt::format(
         "<p class=\"fine\">The chart is cut at its top in {}; the longest step took {}.</p>",
-        Plural(above, "place"), FormatSeconds(times.max));
+        Counted(above, "place"), FormatSeconds(times.max));
   }
   return Section("Step time", out);
 }

@@ -57,8 +57,11 @@ path,rect{vector-effect:non-scaling-stroke}
 .line.checkpoint{stroke:var(--grey);stroke-width:1;stroke-dasharray:1 3}.swatch.checkpoint{background:var(--grey);width:3px}
 .gen{stroke:var(--bg);stroke-width:2;paint-order:stroke}
 .gen.odd{fill:var(--gen1)}.gen.even{fill:var(--gen2)}.swatch.gen.odd{background:var(--gen1)}.swatch.gen.even{background:var(--gen2)}
-.inside{position:absolute;transform:translateY(-50%);padding:0 8px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis}
-.onbar{color:var(--onbar);font-size:12px;height:1.5em;display:flex;flex-wrap:wrap}.onbar::before{content:"";width:1px;height:100%}
+.inside{position:absolute;transform:translateY(-50%);padding:0 8px;height:1.5em;overflow:hidden;white-space:nowrap;container-type:inline-size}
+.inside b,.inside i{font:inherit;display:none}
+@container (min-width:7.3em){.inside b{display:inline}}
+@container (min-width:1.9em) and (max-width:7.29em){.inside i{display:inline}}
+.onbar{color:var(--onbar);font-size:12px}
 .aftermark{padding-left:14px}.tomark{padding-right:12px}
 .mark{position:absolute;transform:translate(-50%,-50%);pointer-events:auto}
 .died{color:var(--bg);background:var(--red);border-radius:50%;width:17px;height:17px;line-height:16px;text-align:center;font-weight:700;
@@ -84,7 +87,7 @@ linear-gradient(270deg,var(--pale),transparent) 100% 0/10px 100% no-repeat}
 table{border-collapse:collapse;font-size:14px;font-variant-numeric:tabular-nums;margin:6px 0}
 th{font-weight:600;text-align:left;color:var(--soft);font-size:13px}
 th,td{padding:6px 18px 6px 0;border-bottom:1px solid var(--line);white-space:nowrap}
-.num{text-align:right}
+.num{text-align:right}.wide{white-space:normal;min-width:4em;max-width:16em}
 .facts{display:grid;grid-template-columns:max-content minmax(0,1fr);gap:5px 22px;margin:0 0 16px;font-size:14px}
 .facts dt{color:var(--soft)}.facts dd{margin:0;overflow-wrap:anywhere}
 details{margin:10px 0}summary{cursor:pointer;font-size:14px;font-weight:600}
@@ -93,7 +96,11 @@ Menlo,Consolas,"DejaVu Sans Mono",monospace;overflow:auto;max-height:420px;white
 :focus-visible{outline:2px solid var(--blue);outline-offset:2px}
 footer{border-top:1px solid var(--line);padding-top:14px}
 @media (max-width:620px){main{padding:18px 14px 28px}.x .odd{visibility:hidden}.plot{grid-template-columns:62px minmax(0,1fr)}
-.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}th,td{padding-right:13px}.facts{grid-template-columns:1fr;gap:0}.facts dd{margin-bottom:8px}}
+.tiles{grid-template-columns:repeat(2,minmax(0,1fr))}th,td{padding-right:13px}.facts{grid-template-columns:1fr;gap:0}.facts dd{margin-bottom:8px}
+.faults thead{position:absolute;clip-path:inset(50%)}.faults,.faults tbody{display:block}
+.faults tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:1px 22px;padding:8px 0;border-bottom:1px solid var(--line)}
+.faults td{display:flex;justify-content:space-between;gap:10px;border:0;padding:0;white-space:normal;max-width:none;text-align:right;overflow-wrap:anywhere}
+.faults td::before{content:attr(data-name);color:var(--soft);text-align:left;overflow-wrap:normal}}
 @media print{section{break-inside:avoid}.hover{display:none}}
 )css";
 

@@ -22,20 +22,36 @@ std::string Stage(const std::optional<double>& reached, double seconds) {
   return reached || seconds > 0 ? FormatSeconds(seconds) : "–";
 }
 
+struct Column {
+  std::string_view name;
+  std::string_view css;
+};
+constexpr Column kFaultColumns[] = {
+    {"At", ""},      {"Rank", "wide"},  {"Generation", ""}, {"Step", ""},     {"Cause", ""},
+    {"Lost", "num"}, {"Detect", "num"}, {"Stop", "num"},    {"Start", "num"}, {"Replay", "num"}};
+
+/// Each cell has its column's name, for screens where a row is not one line.
 std::string FaultRow(const FaultReport& fault) {
   const std::string total =
       fault.survived() || fault.cut ? LostInWords(fault.lost) : "not survived";
-  return fmt::format(
-      "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td "
-      "class=\"num\"><b>{}</b></td><td "
-      "class=\"num\">{}</td>"
-      "<td class=\"num\">{}</td><td class=\"num\">{}</td><td class=\"num\">{}</td></tr>",
-      FormatSeconds(fault.died), fault.rank, fault.generation,
+  const std::string cells[std::size(kFaultColumns)] = {
+      FormatSeconds(fault.died),
+      Ranges(DeadRanks(fault), kMostRankRanges),
+      FormatCount(fault.generation),
       fault.step ? FormatCount(*fault.step) : "–",
-      PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60), total,
-      Stage(fault.paused, fault.lost.detect), Stage(fault.stopped, fault.lost.stop),
+      PlainHtml(fault.exit.empty() ? fault.cause : fault.exit, 60),
+      "<b>" + total + "</b>",
+      Stage(fault.paused, fault.lost.detect),
+      Stage(fault.stopped, fault.lost.stop),
       Stage(fault.stepping, fault.lost.start),
-      fault.lost.exact() ? Stage(fault.caught_up, fault.lost.replay) : "not known");
+      fault.lost.exact() ? Stage(fault.caught_up, fault.lost.replay) : "not known",
+  };
+  std::string out = "<tr>";
+  for (std::size_t i = 0; i < std::size(cells); ++i) {
+    out += fmt::format("<td class=\"{}\" data-name=\"{}\">{}</td>", kFaultColumns[i].css,
+                       kFaultColumns[i].name, cells[i]);
+  }
+  return out + "</tr>";
 }
 
 /// About kMostDots of them, evenly, the last one always.
@@ -84,12 +100,10 @@ std::string FaultsHtml(const RunReport& report) {
   if (report.faults.empty()) return {};
   std::string out =
       "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
-      "aria-label=\"Faults\"><table><thead><tr>"
-      "<th scope=\"col\">At</th><th scope=\"col\">Rank</th><th scope=\"col\">Generation</th><th "
-      "scope=\"col\">Step</th><th scope=\"col\">Cause</th><th scope=\"col\" "
-      "class=\"num\">Lost</th><th scope=\"col\" class=\"num\">Detect</th><th scope=\"col\" "
-      "class=\"num\">Stop</th><th scope=\"col\" class=\"num\">Start</th><th scope=\"col\" "
-      "class=\"num\">Replay</th></tr></thead><tbody>";
+      "aria-label=\"Faults\"><table class=\"faults\"><thead><tr>";
+  for (const Column& column : kFaultColumns)
+    out += fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", column.css, column.name);
+  out += "</tr></thead><tbody>";
   for (std::size_t i = 0; i < report.faults.size() && i < kMostFaults; ++i) {
     out += FaultRow(report.faults[i]);
   }

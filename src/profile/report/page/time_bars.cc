@@ -59,7 +59,7 @@ std::string BudgetBar(const RunReport& report) {
 std::string FaultBars(const RunReport& report) {
   if (report.faults.size() > kMostBars) {
     const std::string title = fmt::format(
-        "{}: {} lost in all", Plural(report.faults.size(), "fault"), LostInWords(report.lost));
+        "{}: {} lost in all", Counted(report.faults.size(), "fault"), LostInWords(report.lost));
     return fmt::format("<h3>{}</h3>{}", title,
                        BarWithKey(PartsOf(report.lost), report.lost.at_most(), title));
   }

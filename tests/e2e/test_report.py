@@ -102,6 +102,23 @@ def test_nothing_is_claimed_of_a_script_that_reports_no_steps(muster, tmp_path):
     assert "muster: steps not reported, 1 restart\n" in done.err and "0 steps" not in done.err
 
 
+def test_a_fault_behind_the_last_step_is_recovered_from_and_says_so(start, muster):
+    run = start("muster-train", "--steps", 40, "--every", 20, "--linger-ms", 20000)
+    run.wait_step(40)
+    run.kill(1)
+    assert run.end() == 0, run.err
+    report = muster("report", run.folder, "--json").json()
+    (fault,) = report["faults"]
+    assert fault["recovery_s"] is not None and fault["stepping_s"] is None
+    assert fault["recovery_s"] == pytest.approx(fault["restarted_s"] - fault["died_s"], abs=1e-5)
+    said = r"muster: rank 1 killed by SIGKILL at step 40; recovered in (.*): 2 ranks at work again, with no step left\n"
+    took = re.search(said, run.err)
+    assert took and took[1].endswith("s"), run.err
+    assert "one fault survived" in report["verdict"]
+    assert run.result()["lost"]["total_s"] == pytest.approx(report["lost"]["total_s"], abs=2e-3)
+    assert report["notes"] == []
+
+
 def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
     run = start("muster-train", "--steps", 200, "--step-ms", 4, "--every", 50)
     run.wait_step(90)

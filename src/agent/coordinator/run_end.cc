@@ -58,7 +58,8 @@ RunOutcome RunLoop::End() {
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
                             {"exit_code", verdict.exit_code}});
   ended_ = clock_.Now();
-  accounting_.Ended(ended_);
+  accounting_.Ended(ended_, verdict.succeeded);
+  TellRecovery();
   outcome.result_json = FormatResult(verdict);
   const Status written = folder_.Write("result.json", outcome.result_json);
   TellResult(verdict);

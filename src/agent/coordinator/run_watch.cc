@@ -88,9 +88,8 @@ void RunLoop::NotePhase(Phase before, const Plan& plan) {
     }
     WriteFaults(false);
   }
-  if (before == Phase::kStarting && after == Phase::kRunning && state_.last_fault &&
-      !state_.last_fault->steps) {
-    accounting_.Restarted(worker_started_);
+  if (before == Phase::kStarting && after == Phase::kRunning && state_.last_fault) {
+    accounting_.Restarted(worker_started_, reports_steps_);
     TellRecovery();
   }
 }
@@ -167,7 +166,10 @@ void RunLoop::TellRecovery() {
   const std::string who = Counted(options_.ranks, "rank");
   if (kept_ > 0) *fault_sentence_ += fmt::format("; {} kept", Counted(kept_, "rank"));
   const std::string took = FormatSeconds(recovery->lost.recovery());
-  if (recovery->lost.exact()) {
+  if (recovery->no_step_left && recovery->lost.exact()) {
+    console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again, with no step left",
+                              *fault_sentence_, took, who));
+  } else if (recovery->lost.exact()) {
     console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again from step {}",
                               *fault_sentence_, took, who, recovery->resume_step + 1));
   } else {

@@ -64,7 +64,18 @@ LostSeconds Accounting::SilentLoss(Instant now) const {
   return lost;
 }
 
-void Accounting::Ended(Instant now) { Close(now); }
+void Accounting::CloseWithoutStep() {
+  open_ = false;
+  closed_silent_.Add(SilentLoss(restarted_));
+  lost_.start = Seconds(restarted_ - stopped_);
+  recovery_ = Recovery{steps(), silent_ ? SilentLoss(restarted_) : lost_, true};
+  closed_.Add(std::exchange(lost_, {}));
+}
+
+void Accounting::Ended(Instant now, bool succeeded) {
+  if (succeeded && open_ && !started_ && restarted_ != Instant{}) CloseWithoutStep();
+  Close(now);
+}
 
 void Accounting::Paused(Instant now) {
   if (!open_ || paused_ != Instant{}) return;
@@ -78,10 +89,10 @@ void Accounting::WorkersStopped(Instant now) {
   lost_.stop = Seconds(now - paused_);
 }
 
-void Accounting::Restarted(Instant now) {
+void Accounting::Restarted(Instant now, bool publishes) {
   if (!open_ || started_ || stopped_ == Instant{} || restarted_ != Instant{}) return;
   restarted_ = now;
-  recovery_ = Recovery{0, SilentLoss(now)};
+  if (!publishes) recovery_ = Recovery{0, SilentLoss(now)};
 }
 
 void Accounting::Stepped(Rank number, const os::StepRecord& record) {

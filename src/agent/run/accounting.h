@@ -25,6 +25,7 @@ using profile::LostSeconds;
 struct Recovery {
   std::uint64_t resume_step = 0;  ///< the first step of the new generation follows it
   LostSeconds lost;               ///< so far: nothing of it is replay
+  bool no_step_left = false;      ///< the run is over: what was started again had none to do
 };
 
 /// What a fault had undone is done again.
@@ -46,9 +47,10 @@ class Accounting {
   void WorkersStopped(Instant now);
   void Stepped(Rank rank, const os::StepRecord& record);
   /// All workers run: of who publishes no steps, that ends the start.
-  void Restarted(Instant now);
-  /// The run is over, whatever was still to be made up for.
-  void Ended(Instant now);
+  void Restarted(Instant now, bool publishes);
+  /// The run is over, whatever was still to be made up for. When it succeeded, a generation without
+  /// a step had none left to do: its start was over when all workers ran.
+  void Ended(Instant now, bool succeeded);
 
   /// Every rank finished its first step of this generation.
   bool AllStepped(Generation generation) const;
@@ -72,6 +74,7 @@ class Accounting {
     std::int64_t replay_end_ns = 0;  ///< when it had done `target` again; 0: not there yet
   };
   void Close(Instant now);
+  void CloseWithoutStep();
   LostSeconds SilentLoss(Instant now) const;
   void Settle();
   void SettleReplay(Instant end);

@@ -98,13 +98,13 @@ TEST(Accounting, WhatAProgramWithoutStepsLostIsKnownOnlyAsAMost) {
   Accounting accounting(2);
   accounting.Began(At(1000));
   Die(accounting, 101'000, 0);
-  accounting.Restarted(At(101'090));
+  accounting.Restarted(At(101'090), false);
   const auto recovery = accounting.TakeRecovery();
   ASSERT_TRUE(recovery.has_value());
   EXPECT_FALSE(recovery->lost.exact());
   EXPECT_NEAR(recovery->lost.recovery(), 0.090, 1e-9);
   EXPECT_NEAR(recovery->lost.at_most(), 100.090, 1e-9);
-  accounting.Ended(At(150'000));
+  accounting.Ended(At(150'000), false);
   EXPECT_FALSE(accounting.lost().exact());
   EXPECT_NEAR(accounting.lost().at_most(), 100.090, 1e-9);
   EXPECT_NEAR(accounting.lost().start, 0.060, 1e-9);
@@ -114,9 +114,9 @@ TEST(Accounting, WhoDiesBeforeItsFirstStepLostNoStep) {
   Accounting accounting(1);
   accounting.Began(At(0));
   Die(accounting, 5000, 0);
-  accounting.Restarted(At(5040));
+  accounting.Restarted(At(5040), false);
   Train(accounting, 2, 1, 3, 6000);
-  accounting.Ended(At(7000));
+  accounting.Ended(At(7000), false);
   EXPECT_TRUE(accounting.lost().exact());
   EXPECT_NEAR(accounting.lost().start, 0.970, 1e-9);  // until it began a step
   EXPECT_EQ(accounting.lost().replay, 0);
@@ -127,8 +127,27 @@ TEST(Accounting, AReplayThatTheEndCutsShortIsLostToo) {
   Train(accounting, 1, 1, 10, 100);
   Die(accounting, 210, 10);
   Train(accounting, 2, 1, 2, 300);
-  accounting.Ended(At(330));
+  accounting.Ended(At(330), false);
   EXPECT_NEAR(accounting.lost().replay, 0.030, 1e-9);
+}
+
+TEST(Accounting, WhoHadNoStepLeftIsBackWhenAllWorkersRun) {
+  for (const bool succeeded : {true, false}) {
+    Accounting accounting(1);
+    Train(accounting, 1, 1, 10, 100);
+    Die(accounting, 210, 10);
+    accounting.Restarted(At(280), true);
+    EXPECT_FALSE(accounting.TakeRecovery().has_value()) << "a step may follow";
+    accounting.Ended(At(900), succeeded);  // an evaluation, say
+    const auto recovery = accounting.TakeRecovery();
+    ASSERT_EQ(recovery.has_value(), succeeded);
+    EXPECT_TRUE(accounting.lost().exact());
+    EXPECT_NEAR(accounting.lost().start, succeeded ? 0.040 : 0.660, 1e-9);
+    EXPECT_EQ(accounting.lost().replay, 0);
+    if (!succeeded) continue;
+    EXPECT_TRUE(recovery->no_step_left);
+    EXPECT_NEAR(recovery->lost.recovery(), 0.070, 1e-9);
+  }
 }
 
 TEST(Accounting, AFaultThatEndsTheRunHasNoStart) {
@@ -137,7 +156,7 @@ TEST(Accounting, AFaultThatEndsTheRunHasNoStart) {
   accounting.FaultStruck(At(210), Rank(0), 10);
   accounting.Paused(At(230));
   accounting.WorkersStopped(At(240));
-  accounting.Ended(At(1000));
+  accounting.Ended(At(1000), false);
   EXPECT_NEAR(accounting.lost().at_most(), 0.030, 1e-9);
 }
 

@@ -4,6 +4,7 @@
 //
 //   stepper [--steps N] [--step-ms MS] [--every K] [--fail-at STEP --fail-rank R --exit CODE]
 //           [--fail-message TEXT] [--hang-dir DIR] [--save-ms MS] [--die-behind-save STEP]
+//           [--linger-ms MS]
 //
 // In a run without an arena (of more than 64 ranks) it ends at once.
 //
@@ -202,6 +203,10 @@ int Main(int argc, char** argv) {
     if (env.rank.value() == 0) fmt::print("step {} loss {:.4f}\n", state.step, record.loss);
     std::fflush(stdout);
   }
+  // Something at the end that is no step, as an evaluation.
+  heartbeat.Enter(os::Phase::kEval, MonotonicClock::now());
+  const bool lingers = env.generation == Generation(1);
+  ::poll(nullptr, 0, lingers ? static_cast<int>(flags.Number("--linger-ms", 0)) : 0);
   heartbeat.Enter(os::Phase::kDone, MonotonicClock::now());
   muster_coll_close(group);
   if (env.rank.value() == 0) fmt::print("sum {}\n", state.sum);

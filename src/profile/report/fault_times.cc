@@ -21,6 +21,7 @@ struct GenerationFacts {
   std::optional<std::int64_t> began_ns;
   std::optional<std::int64_t> workers_ns;  ///< when the last of its workers was started
   std::uint32_t workers = 0;               ///< that were
+  std::uint32_t kept = 0;                  ///< ranks that went on in the next one
   std::optional<std::int64_t> paused_ns;
   std::optional<std::int64_t> stopped_ns;
   std::optional<std::int64_t> died_ns;         ///< of the fault that ended it
@@ -42,6 +43,7 @@ void IndexEvent(const EventRecord& event, Index& index) {
   } else if ((event.event == "workers_stopped" || event.event == "ranks_quiesced") &&
              !facts.stopped_ns) {
     facts.stopped_ns = event.t_ns;
+    facts.kept = event.kept;
   } else if (event.event == "fault" && !facts.died_ns) {
     facts.died_ns = event.died_ns.value_or(event.t_ns);
   } else if (event.event == "worker_exited" && event.rank) {
@@ -120,9 +122,9 @@ class Stages {
   double before_;
 };
 
-/// From the generation after the fault on.
-void MeasureComeback(const RunRecords& run, std::uint64_t generation, const GenerationFacts& facts,
-                     Stages& stages, FaultReport& fault) {
+/// From the generation after the fault on, in which `kept` ranks still run.
+void MeasureComeback(const RunRecords& run, std::uint64_t generation, std::uint32_t kept,
+                     const GenerationFacts& facts, Stages& stages, FaultReport& fault) {
   LostSeconds& lost = fault.lost;
   std::optional<std::int64_t> over = facts.died_ns;
   if (!over && run.result && run.result->ended_ns > 0) over = run.result->ended_ns;
@@ -130,18 +132,22 @@ void MeasureComeback(const RunRecords& run, std::uint64_t generation, const Gene
   const auto in_time = [over](std::optional<std::int64_t> time_ns) {
     return time_ns && over && *time_ns > *over ? std::nullopt : time_ns;
   };
-  if (facts.workers == run.facts.ranks) {
+  if (facts.workers + kept == run.facts.ranks) {
     double unused = 0;
     Stages(stages).Take(in_time(facts.workers_ns), fault.restarted, unused);
   }
-  const auto back = fault.steps_known             ? in_time(AllStepping(run, facts))
+  const bool succeeded = run.result && run.result->state == "SUCCEEDED";
+  fault.no_step_left = fault.steps_known && succeeded && !facts.died_ns && facts.first.empty() &&
+                       fault.restarted.has_value();
+  const auto back = fault.no_step_left            ? facts.workers_ns
+                    : fault.steps_known           ? in_time(AllStepping(run, facts))
                     : fault.restarted.has_value() ? facts.workers_ns
                                                   : std::nullopt;
   if (!stages.Take(back, fault.stepping, lost.start)) {
     stages.Take(over, fault.cut, lost.start);
     return;
   }
-  if (!fault.steps_known) return;
+  if (!fault.steps_known || fault.no_step_left) return;
   if (!stages.Take(in_time(AllDoneAgain(run, generation, facts, fault)), fault.caught_up,
                    lost.replay)) {
     stages.Take(over, fault.cut, lost.replay);
@@ -159,7 +165,8 @@ void Measure(const RunRecords& run, const Index& index, FaultReport& fault) {
   if (!stages.Take(own->second.stopped_ns, fault.stopped, fault.lost.stop)) return;
   auto next = std::next(own);
   while (next != index.end() && !next->second.began_ns) ++next;
-  if (next != index.end()) MeasureComeback(run, next->first, next->second, stages, fault);
+  if (next != index.end())
+    MeasureComeback(run, next->first, own->second.kept, next->second, stages, fault);
 }
 
 }  // namespace

@@ -120,6 +120,34 @@ TEST(MeasureFaults, EndsAReplayWithTheRun) {
   EXPECT_NEAR(faults[0].recovery().value_or(0), 0.100, 1e-9);
 }
 
+TEST(MeasureFaults, WhoHadNoStepLeftIsBackWhenAllWorkersRun) {
+  for (const bool in_place : {false, true}) {
+    for (const char* state : {"SUCCEEDED", "FAILED"}) {
+      Story story;
+      story.run().facts.ranks = 2;
+      story.Start(0, 1);
+      story.Steps(100, 1, 1, 10);
+      story.Die(1100, 1, 10);
+      if (in_place) {
+        story.run().events.back().event = "ranks_quiesced";
+        story.run().events.back().kept = 1;
+      } else {
+        story.Event(1180, "worker_started", 2);
+      }
+      story.Start(1190, 2);
+      story.run().result = RunResult{.state = state, .ended_ns = 5000 * kMillisecond};
+      const auto faults = MeasureFaults(story.run());
+      ASSERT_EQ(faults.size(), 1U);
+      const bool succeeded = std::string_view(state) == "SUCCEEDED";
+      EXPECT_EQ(faults[0].no_step_left, succeeded);
+      EXPECT_EQ(faults[0].survived(), succeeded);
+      EXPECT_NEAR(faults[0].recovery().value_or(0), succeeded ? 0.090 : 0, 1e-9);
+      EXPECT_NEAR(faults[0].lost.at_most(), succeeded ? 0.090 : 3.900, 1e-9);
+      EXPECT_NEAR(faults[0].restarted.value_or(0), 1.190, 1e-9);
+    }
+  }
+}
+
 TEST(BuildReport, CountsStepsThatASecondFaultUndidAsLostAndNotAsBetweenSteps) {
   Story story = DiesAgainInReplay();
   const RunReport report = BuildReport(std::move(story.run()));

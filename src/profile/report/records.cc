@@ -190,7 +190,8 @@ std::optional<EventRecord> ReadEvent(std::string_view line) {
                     .how = Text(object, "how"),
                     .command = Command(object),
                     .stream = Text(object, "stream"),
-                    .bytes = Whole<std::uint64_t>(object, "bytes").value_or(0)};
+                    .bytes = Whole<std::uint64_t>(object, "bytes").value_or(0),
+                    .kept = Whole<std::uint32_t>(object, "kept").value_or(0)};
   if (!time || event.event.empty()) return std::nullopt;
   if (event.rank && *event.rank >= kMaxRanks) return std::nullopt;
   return event;

@@ -72,6 +72,7 @@ struct EventRecord {
   std::string command;
   std::string stream;  ///< of `log_dropped`
   std::uint64_t bytes = 0;
+  std::uint32_t kept = 0;  ///< of `ranks_quiesced`
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

@@ -59,6 +59,7 @@ Json FromWorker(const WorkerSpan& worker) {
 }
 
 Json FromFault(const FaultReport& fault) {
+  const bool stepped = fault.steps_known && !fault.no_step_left;
   return {{"gen", fault.generation},
           {"rank", fault.rank},
           {"others", fault.others},
@@ -72,7 +73,7 @@ Json FromFault(const FaultReport& fault) {
           {"paused_s", Seconds(fault.paused)},
           {"stopped_s", Seconds(fault.stopped)},
           {"restarted_s", Seconds(fault.restarted)},
-          {"stepping_s", fault.steps_known ? Seconds(fault.stepping) : Json()},
+          {"stepping_s", stepped ? Seconds(fault.stepping) : Json()},
           {"caught_up_s", Seconds(fault.caught_up)},
           {"cut_s", Seconds(fault.cut)},
           {"recovery_s", Seconds(fault.recovery())},

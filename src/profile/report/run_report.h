@@ -64,6 +64,7 @@ struct FaultReport {
   std::optional<double> cut;        ///< the next fault or the run's end came first
   LostSeconds lost;                 ///< up to the last of them that is known
   bool steps_known = true;          ///< some rank reports its steps
+  bool no_step_left = false;  ///< the run succeeded without another: `stepping` is `restarted`
   bool survived() const { return stepping.has_value(); }
   /// Until every rank was training again.
   std::optional<double> recovery() const {

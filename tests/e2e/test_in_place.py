@@ -103,14 +103,32 @@ def test_two_of_four_that_die_at_once_are_both_replaced(train, equals_undisturbe
     equals_undisturbed(run, 4, 400)
 
 
-def test_a_replacement_that_dies_at_its_start_means_that_all_start_again(train, equals_undisturbed):
+def test_a_replacement_that_dies_at_its_start_is_replaced_in_place_too(train, equals_undisturbed):
     run = train(2, 600)
     run.wait_step(120)
     run.kill(1)
     run.kill(1, generation=2)
     assert run.end(120) == 0, run.err
+    assert [(e["rank"], e["gen"]) for e in run.events("worker_started")] == [(0, 1), (1, 1), (1, 2), (1, 3)]
     assert run.result()["restarts"] == 2
     equals_undisturbed(run, 2, 600)
+
+
+@pytest.mark.parametrize("moment", ["ranks_quiesced", "generation_started", "worker_started"])
+def test_a_survivor_that_dies_while_the_next_generation_starts_costs_no_other(train, equals_undisturbed, moment):
+    run = train(4, 400)
+    run.wait_step(120)
+    run.kill(1)
+    begin = {"ranks_quiesced": 1, "generation_started": 2, "worker_started": 5}[moment]
+    run.wait_event(moment, count=begin)
+    run.kill(0)
+    assert run.end(120) == 0, run.err
+    # Who only just loads is replaced once more; ranks 2 and 3 have what is in their memory.
+    started = [(e["rank"], e["gen"]) for e in run.events("worker_started")]
+    assert {e for e in started if e[0] in (2, 3)} == {(2, 1), (3, 1)}, started
+    assert run.result()["restarts"] == 2 and run.result()["lost"]["replay_s"] == 0
+    assert [e["rank"] for e in run.events("worker_exited") if e["cause"] == "fault"] == [1, 0]
+    equals_undisturbed(run, 4, 400)
 
 
 def test_a_rank_that_ends_by_an_error_of_its_own_is_the_one_that_is_blamed(train, data, equals_undisturbed):

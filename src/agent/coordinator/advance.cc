@@ -64,6 +64,9 @@ class Step {
       case Event::Kind::kShimLost:
         ShimLost(event.text);
         break;
+      case Event::Kind::kBegun:
+        if (event.generation == state().generation) Begun();
+        break;
       case Event::Kind::kGiveUp:
         Finish({false, event.ending.code, event.text}, SIGTERM, policy_.grace);
         break;
@@ -80,11 +83,10 @@ class Step {
   void StartGeneration(RestartKind kind) {
     JobState& s = state();
     s.generation = Generation(s.generation.value() + 1);
-    s.aborted = false;
+    s.aborted = s.begun = false;
     s.in_place = kind == RestartKind::kInPlace;
     for (RankStatus& rank : s.ranks) {
-      rank.quiesced = false;
-      if (s.in_place && Alive(rank)) continue;
+      if (s.in_place && rank.state == RankState::kRunning) continue;
       // What is durable outlives a generation; all else begins anew.
       rank = RankStatus{
           .state = RankState::kStarting, .durable = rank.durable, .spawned = s.generation};
@@ -103,13 +105,27 @@ class Step {
     return event.generation == rank.spawned ? &rank : nullptr;
   }
 
+  /// From now on a survivor that waits has heard of this generation and waits for the next.
+  void Begun() {
+    if (state().begun) return;
+    state().begun = true;
+    for (RankStatus& rank : state().ranks) rank.quiesced = false;
+    // A rank died while it was on its way.
+    if (state().aborted) Order({.kind = Action::Kind::kAbort});
+  }
+
   void Started(const Event& event) {
     RankStatus* rank = Current(event);
     if (rank == nullptr || rank->state != RankState::kStarting) return;
+    Begun();
     rank->state = RankState::kRunning;
+    if (state().aborted) KillLoading();
     const bool starting = std::ranges::any_of(
         state().ranks, [](const RankStatus& r) { return r.state == RankState::kStarting; });
-    if (state().phase == Phase::kStarting && !starting) state().phase = Phase::kRunning;
+    if (state().phase != Phase::kStarting || starting) return;
+    state().phase = Phase::kRunning;
+    // Somebody gave up while others were started.
+    if (std::ranges::any_of(state().ranks, &RankStatus::quiesced)) AwaitCause();
   }
 
   void Exited(const Event& event) {
@@ -118,12 +134,14 @@ class Step {
     rank->ending = event.ending;
     rank->exception = event.text;
     const bool ours = state().phase == Phase::kStopping || state().phase == Phase::kEnding;
-    if (ours) {
+    if (ours || rank->doomed) {
       rank->state = RankState::kStopped;
+      if (!ours) WithoutDoomed();
       return;
     }
     rank->state = event.ending.ok() ? RankState::kFinished : RankState::kFailed;
     if (state().phase == Phase::kQuiescing) {
+      NameOthers();
       GoOnInPlace();
       return;
     }
@@ -133,6 +151,11 @@ class Step {
       // What workers left behind in the background goes too.
       Finish({true, 0, "every rank finished"}, SIGKILL, nanoseconds(0));
     }
+    if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
+  }
+
+  void WithoutDoomed() {
+    if (state().phase == Phase::kQuiescing) GoOnInPlace();
     if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
   }
 
@@ -158,11 +181,29 @@ class Step {
     if (!s.aborted && MayGoOnInPlace(s, policy_)) {
       s.aborted = true;
       Order({.kind = Action::Kind::kAbort});
+      KillLoading();
     }
     // A follower may be gone before the rank whose fault it tells of.
     const Instant deadline = now_ + (follows ? policy_.follower_wait : policy_.gather);
     s.deadline = s.phase == Phase::kGathering ? std::min(s.deadline, deadline) : deadline;
     s.phase = Phase::kGathering;
+  }
+
+  void NameOthers() {
+    JobState& s = state();
+    if (s.fault && s.fault->generation == s.generation) s.fault->others = OthersOf(s);
+  }
+
+  /// Ranks that are new in this generation cannot unwind before they have loaded; to start them
+  /// once more costs less than to wait for that.
+  void KillLoading() {
+    JobState& s = state();
+    for (std::uint32_t i = 0; i < s.ranks.size(); ++i) {
+      RankStatus& rank = s.ranks[i];
+      if (rank.state != RankState::kRunning || rank.doomed || !IsLoading(s, rank)) continue;
+      rank.doomed = true;
+      Order({.kind = Action::Kind::kKill, .rank = Rank(i)});
+    }
   }
 
   /// A rank gave up because of another one, of which nothing is known yet.
@@ -218,6 +259,7 @@ class Step {
   void Pause() {
     JobState& s = state();
     BlameWhoGaveUp();
+    NameOthers();
     CountProgress();
     Decision decision = PlanRestart(s, now_, policy_);
     plan_.reason = decision.reason;
@@ -230,22 +272,18 @@ class Step {
       s.phase = Phase::kQuiescing;
       // Whoever is waited for may be in the middle of a step; when nobody is, the next tick goes
       // on.
-      s.deadline = AllQuiesced() ? now_ : now_ + std::max(policy_.quiesce, 3 * s.slowest_step);
+      s.deadline = AllQuiesced(s) ? now_ : now_ + std::max(policy_.quiesce, 3 * s.slowest_step);
       return;
     }
     OrderStop(Phase::kStopping, SIGTERM, Grace());
   }
 
-  bool AllQuiesced() {
-    return std::ranges::all_of(
-        state().ranks, [](const RankStatus& rank) { return rank.quiesced || !Alive(rank); });
-  }
-
   void GoOnInPlace() {
     JobState& s = state();
     if (!MayGoOnInPlace(s, policy_)) return StopInstead();
-    if (!AllQuiesced()) return;
+    if (!AllQuiesced(s)) return;
     CountRestart(RestartKind::kInPlace);
+    s.stalled = CameToNoStep(s) ? s.stalled + 1 : 0;
     s.resumed_at = HighestStep(s);
     StartGeneration(RestartKind::kInPlace);
   }

@@ -131,11 +131,100 @@ TEST_F(InPlace, NobodyIsAbortedWhenTheUserWantsAllToStartAgain) {
   EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
 }
 
-TEST_F(InPlace, AGenerationThatComesToNoStepIsNotTriedAgainInPlace) {
+TEST_F(InPlace, AGenerationThatCrashesBeforeAStepIsNotTriedAgainInPlace) {
+  for (const Ending& ending :
+       {Ending{.code = 3}, {.signal = SIGSEGV}, {.signal = SIGKILL, .hang = "it loops"}}) {
+    job_ = Job(3);
+    SetUp();
+    Recover();
+    EXPECT_TRUE(job_.Exit(1, ending).empty()) << "the survivors' memory may be the cause";
+    EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
+  }
+}
+
+TEST_F(InPlace, ASecondDeathWhileTheReplacementLoadsIsRecoveredFromInPlaceToo) {
   Recover();
-  Say(Event::Kind::kCarries, 1);
-  EXPECT_TRUE(job_.Exit(1, kKilled).empty()) << "the survivors' memory may be the cause";
+  EXPECT_EQ(KindsOf(job_.Exit(1, kKilled)), Kinds{Action::Kind::kAbort});
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  const auto orders = Say(Event::Kind::kQuiesced, 2);
+  ASSERT_EQ(KindsOf(orders), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(orders[0].generation, Generation(3));
+  EXPECT_EQ(job_.state.ranks[0].spawned, Generation(1));
+  EXPECT_EQ(job_.state.ranks[1].spawned, Generation(3));
+  EXPECT_EQ(job_.state.process_restarts.size(), 2U);
+  // Once more without a step between, and it may be what they have in memory that kills.
+  Say(Event::Kind::kStarted, 1);
+  EXPECT_TRUE(job_.Exit(1, kKilled).empty());
   EXPECT_EQ(KindsOf(Gathered()), Kinds{Action::Kind::kStop});
+}
+
+TEST_F(InPlace, WhoStillLoadsWhenASurvivorDiesIsKilledAndStartedOnceMore) {
+  Recover();
+  const auto orders = job_.Exit(0, kKilled);
+  ASSERT_EQ(KindsOf(orders), (Kinds{Action::Kind::kAbort, Action::Kind::kKill}));
+  EXPECT_EQ(orders[1].rank, Rank(1));
+  Say(Event::Kind::kQuiesced, 2);
+  Gathered();
+  EXPECT_EQ(job_.state.phase, Phase::kQuiescing) << "its end is awaited";
+  EXPECT_TRUE(job_.state.fault->others.empty());
+  const auto next = job_.Exit(1, kKilled);
+  ASSERT_EQ(KindsOf(next), Kinds{Action::Kind::kStartRanks});
+  EXPECT_TRUE(job_.state.fault->others.empty()) << "that was us";
+  EXPECT_EQ(job_.state.ranks[0].state, RankState::kStarting);
+  EXPECT_EQ(job_.state.ranks[1].state, RankState::kStarting);
+  EXPECT_FALSE(job_.state.ranks[1].doomed);
+  EXPECT_EQ(job_.state.ranks[2].spawned, Generation(1));
+}
+
+TEST_F(InPlace, WhoIsForkedBehindASecondDeathIsKilledThen) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 2);
+  job_.Feed({.kind = Event::Kind::kBegun, .generation = Generation(2)});
+  EXPECT_EQ(KindsOf(job_.Exit(0, kKilled)), Kinds{Action::Kind::kAbort});
+  Say(Event::Kind::kQuiesced, 2);
+  Gathered();
+  EXPECT_EQ(job_.state.phase, Phase::kQuiescing) << "rank 1 may be forked at any moment";
+  EXPECT_EQ(KindsOf(Say(Event::Kind::kStarted, 1)), Kinds{Action::Kind::kKill});
+  EXPECT_EQ(KindsOf(job_.Exit(1, kKilled)), Kinds{Action::Kind::kStartRanks});
+}
+
+TEST_F(InPlace, ADeathBeforeTheNextGenerationBeganLeavesTheOthersWaiting) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 2);  // the number of generation 2 is on its way to the disk
+  job_.Exit(0, kKilled);
+  Gathered();
+  const auto orders = job_.Feed({.kind = Event::Kind::kTick});
+  ASSERT_EQ(KindsOf(orders), Kinds{Action::Kind::kStartRanks});
+  EXPECT_EQ(orders[0].generation, Generation(3));
+  EXPECT_EQ(job_.state.ranks[1].spawned, Generation(3));
+  EXPECT_EQ(job_.state.ranks[2].spawned, Generation(1));
+}
+
+TEST_F(InPlace, AGenerationThatBeginsBehindASecondDeathIsAbortedToo) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 2);
+  job_.Exit(0, kKilled);
+  const auto orders = job_.Feed({.kind = Event::Kind::kBegun, .generation = Generation(2)});
+  EXPECT_EQ(KindsOf(orders), Kinds{Action::Kind::kAbort}) << "of its own arena";
+  EXPECT_FALSE(job_.state.ranks[2].quiesced) << "it joined, and unwinds from there";
+}
+
+TEST_F(InPlace, WhoGaveUpWhileOthersWereStartedIsNotWaitedForInVain) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 2);
+  job_.Feed({.kind = Event::Kind::kBegun, .generation = Generation(2)});
+  Say(Event::Kind::kQuiesced, 2);
+  Say(Event::Kind::kStarted, 1);
+  EXPECT_EQ(job_.state.phase, Phase::kGathering);
 }
 
 TEST_F(InPlace, WhatSurvivorsCarryOverIsProgress) {
@@ -158,19 +247,22 @@ TEST_F(InPlace, AnEndOfALongDeadProcessIsNotThatOfItsSuccessor) {
              .generation = Generation(1),
              .ending = kKilled});
   EXPECT_EQ(job_.state.phase, Phase::kRunning);
-  EXPECT_EQ(KindsOf(job_.Exit(0, kKilled)), Kinds{}) << "rank 1 has not said that it can unwind";
+  job_.Exit(0, kKilled);
   EXPECT_EQ(job_.state.fault->spawned, Generation(1));
   EXPECT_EQ(job_.state.fault->generation, Generation(2));
 }
 
 Event RandomEvent(Rng& rng, const JobState& state) {
   Event event;
-  event.kind = static_cast<Event::Kind>(rng.Below(11));
+  event.kind = static_cast<Event::Kind>(rng.Below(12));
   // Rare, so that histories get long.
   const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kShimLost ||
                     event.kind == Event::Kind::kGiveUp;
   if (ends && rng.Below(100) != 0) event.kind = Event::Kind::kTick;
   if (state.phase == Phase::kStarting && rng.Below(8) != 0) event.kind = Event::Kind::kStarted;
+  if (state.phase == Phase::kQuiescing && rng.Below(2) != 0) event.kind = Event::Kind::kQuiesced;
+  const bool gives_up = state.phase == Phase::kRunning && event.kind == Event::Kind::kQuiesced;
+  if (gives_up && rng.Below(8) != 0) event.kind = Event::Kind::kExited;
   event.rank = Rank(static_cast<std::uint32_t>(rng.Below(4)));
   event.generation = event.rank.value() < state.ranks.size()
                          ? state.ranks[event.rank.value()].spawned
@@ -185,6 +277,8 @@ TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
   const std::uint64_t seed = 20261129;
   std::uint64_t events = 0;
   std::uint64_t in_place = 0;
+  std::uint64_t again = 0;
+  std::uint64_t kills = 0;
   for (std::uint64_t history = 0; events < 100'000; ++history) {
     Rng rng(Mix(seed, history));
     Job job(3);
@@ -192,22 +286,39 @@ TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
     std::uint64_t ends = 0;
     bool stop_pending = false;
     for (int i = 0; i < 300; ++i, ++events) {
+      if (job.state.phase == Phase::kEnded && rng.Below(8) == 0) break;
       const Event event = RandomEvent(rng, job.state);
       if (event.kind == Event::Kind::kStopped) stop_pending = false;
       for (RankStatus& rank : job.state.ranks) {
-        rank.step += rng.Below(4) == 0 ? 1 : 0;
-        rank.carries = rank.carries || (rank.state == RankState::kRunning && rng.Below(2) == 0);
+        const bool runs = rank.state == RankState::kRunning;
+        rank.step += job.state.phase == Phase::kRunning && rng.Below(32) == 0 ? 1 : 0;
+        const int odds = rank.spawned == Generation(1) ? 1 : 8;
+        rank.carries = rank.carries || (runs && rng.Below(odds) == 0);
       }
       job.now += milliseconds(rng.Below(30));
       const JobState before = job.state;
       for (const Action& order : job.Feed(event)) {
         ends += order.kind == Action::Kind::kEnd ? 1 : 0;
         stop_pending = stop_pending || order.kind == Action::Kind::kStop;
+        if (order.kind == Action::Kind::kKill) {
+          const RankStatus& doomed = before.ranks[order.rank.value()];
+          ASSERT_EQ(doomed.spawned, before.generation) << "who has the state is not killed";
+          ASSERT_FALSE(doomed.carries || doomed.doomed);
+          ++kills;
+        }
         if (order.kind == Action::Kind::kStartRanks) {
           ASSERT_EQ(order.generation.value(), before.generation.value() + 1);
           ASSERT_TRUE(before.phase == Phase::kIdle || before.phase == Phase::kStopping ||
                       before.phase == Phase::kQuiescing);
-          in_place += order.restart == RestartKind::kInPlace ? 1 : 0;
+          const bool here = order.restart == RestartKind::kInPlace;
+          in_place += here ? 1 : 0;
+          again += here && job.state.stalled > 0 ? 1 : 0;
+          ASSERT_LE(job.state.stalled, job.policy.most_stalled);
+          for (const RankStatus& rank : job.state.ranks) {
+            const bool kept = here && rank.state == RankState::kRunning;
+            ASSERT_NE(kept, rank.spawned == job.state.generation);
+            ASSERT_FALSE(rank.doomed);
+          }
         }
       }
       ASSERT_LE(ends, 1U);
@@ -220,7 +331,9 @@ TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
     job.Feed({.kind = Event::Kind::kStopped});
     ASSERT_EQ(job.state.phase, Phase::kEnded);
   }
-  EXPECT_GT(in_place, 10U);
+  EXPECT_GT(in_place, 100U);
+  EXPECT_GT(again, 10U);
+  EXPECT_GT(kills, 10U);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Policy {
   nanoseconds kill_limit = std::chrono::seconds(1);  ///< the same, for a user who lost patience
   nanoseconds early = std::chrono::seconds(30);      ///< a fault this soon after the start is early
   std::uint32_t no_progress_limit = 3;               ///< generations without a new durable step
+  std::uint32_t most_stalled = 1;  ///< generations in place, in a row, that may come to no step
 };
 
 enum class RankState { kIdle, kStarting, kRunning, kFinished, kFailed, kStopped };
@@ -62,6 +63,7 @@ struct RankStatus {
   Generation spawned;         ///< in which its process was started
   bool carries = false;       ///< its process can outlive another rank's death
   bool quiesced = false;      ///< it unwound and waits for the next generation
+  bool doomed = false;        ///< it is killed: it cannot unwind, and the others go on without it
   Instant alive;              ///< when its heartbeat moved last
   std::optional<Ending> ending;
   std::string exception;  ///< last line of its stderr, when it ended by itself
@@ -76,8 +78,9 @@ struct Fault {
   std::uint64_t step = 0;
   bool steps = false;
   std::string exception;
-  Instant alive;        ///< of the heartbeat, when there is one
-  nanoseconds lived{};  ///< from the start of its generation
+  Instant alive;               ///< of the heartbeat, when there is one
+  nanoseconds lived{};         ///< from the start of its generation
+  std::vector<Rank> others{};  ///< that ended in the same way, beside it
 };
 
 enum class Phase {
@@ -116,7 +119,9 @@ struct JobState {
   Instant deadline;                 ///< of every phase but kIdle, kRunning and kEnded
   nanoseconds slowest_step{};       ///< lately, of any rank
   bool aborted = false;             ///< the collectives of this generation
+  bool begun = false;               ///< its workers were asked for, and survivors know of it
   bool in_place = false;            ///< this generation began in place
+  std::uint32_t stalled = 0;        ///< before this one, in a row: in place and without a step
   std::uint64_t resumed_at = 0;     ///< in_place: behind this step
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
@@ -147,6 +152,7 @@ struct Event {
     kInterrupt,  ///< signal: the user or the system wants the run to end
     kShimLost,   ///< text: the parent of all workers is gone or silent, and they go with it
     kGiveUp,     ///< text, ending.code: an order cannot be carried out, or the time is up
+    kBegun,      ///< generation: its workers were asked for, and the survivors told of it
   };
   Kind kind = Kind::kTick;
   Rank rank{};
@@ -160,11 +166,13 @@ struct Event {
 struct Action {
   enum class Kind {
     kAbort,       ///< the collectives: whoever can unwinds
+    kKill,        ///< rank: it cannot unwind; its end follows
     kStartRanks,  ///< those in kStarting, as `generation`, after it is on disk; others go on in it
     kStop,        ///< signal, grace (0: kill at once); answered by kStopped
     kEnd,         ///< the run is over: verdict
   };
   Kind kind = Kind::kEnd;
+  Rank rank{};
   Generation generation{};
   RestartKind restart = RestartKind::kProcesses;
   int signal = 0;

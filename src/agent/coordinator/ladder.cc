@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <vector>
 
 #include "agent/coordinator/plan.h"
 #include "os/signals.h"
@@ -26,6 +27,22 @@ bool IsRepetition(const Fault& now, const Fault& before) {
 std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds period) {
   return static_cast<std::size_t>(
       std::ranges::count_if(times, [&](Instant time) { return now - time < period; }));
+}
+
+/// "rank 1", "ranks 1, 3 and 5".
+std::string Who(const Fault& fault) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::uint32_t> ranks = {fault.rank.value()};
+  for (const Rank other : fault.others) ranks.push_back(other.value());
+  std::ranges::sort(ranks);
+  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranks[0]);
+  const std::size_t named = std::min(ranks.size(), kMost);
+  for (std::size_t i = 1; i < named; ++i) {
+    const bool last = i + 1 == ranks.size();
+    text += fmt::format("{}{}", last ? " and " : ", ", ranks[i]);
+  }
+  if (ranks.size() > named) text += fmt::format(" and {} more", ranks.size() - named);
+  return text;
 }
 
 /// What struck, as the first half of a sentence.
@@ -99,25 +116,6 @@ bool IsEarlyTwin(const JobState& state, const Policy& policy) {
          now.exception == before.exception;
 }
 
-bool MayGoOnInPlace(const JobState& state, const Policy& policy) {
-  if (!policy.in_place || policy.process_restarts == 0) return false;
-  bool survivors = false;
-  for (const RankStatus& rank : state.ranks) {
-    if (rank.state == RankState::kFailed) continue;
-    if (rank.state != RankState::kRunning || !rank.carries) return false;
-    survivors = true;
-  }
-  return survivors && (!state.in_place || HighestStep(state) > state.resumed_at);
-}
-
-std::uint64_t HighestStep(const JobState& state) {
-  std::uint64_t step = 0;
-  for (const RankStatus& rank : state.ranks) {
-    if (rank.state == RankState::kRunning) step = std::max(step, rank.step);
-  }
-  return step;
-}
-
 std::uint32_t MostRestarts(const Policy& policy) {
   return policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;
 }
@@ -128,10 +126,23 @@ bool IsCommandAtFault(int start_error) {
 }
 
 std::string Headline(const Fault& fault) {
-  std::string text = fmt::format("rank {} {}", fault.rank.value(), Describe(fault.ending));
+  std::string text = fmt::format("{} {}", Who(fault), Describe(fault.ending));
   if (!fault.steps) return text;
-  return text +
-         (fault.step == 0 ? " before its first step" : fmt::format(" at step {}", fault.step));
+  if (fault.step != 0) return text + fmt::format(" at step {}", fault.step);
+  return text + (fault.others.empty() ? " before its first step" : " before their first step");
+}
+
+std::vector<Rank> OthersOf(const JobState& state) {
+  const Fault& fault = *state.fault;
+  const bool own = IsOwnCrash(fault.ending);
+  std::vector<Rank> others;
+  for (std::uint32_t i = 0; i < state.ranks.size(); ++i) {
+    const RankStatus& rank = state.ranks[i];
+    if (rank.state != RankState::kFailed || !rank.ending || Rank(i) == fault.rank) continue;
+    const bool same = Describe(*rank.ending) == Describe(fault.ending);
+    if (same && (!own || rank.exception == fault.exception)) others.emplace_back(i);
+  }
+  return others;
 }
 
 Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {

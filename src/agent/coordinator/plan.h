@@ -35,16 +35,27 @@ struct Plan {
 /// report) leaves the state as it is.
 Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy);
 
-/// Whether the generation that a fault struck can go on without it: every rank that did not fail
-/// lives and can unwind, restarts are allowed, and the last attempt of this kind came to a step.
+/// Whether the generation that a fault struck can go on without it: some ranks live and can unwind,
+/// the others failed or (IsLoading) can be killed, and restarts are allowed. A generation of this
+/// kind that came to no step is tried again `most_stalled` times, and only when what struck it came
+/// from outside: otherwise the survivors' memory may be the cause.
 bool MayGoOnInPlace(const JobState& state, const Policy& policy);
+/// A rank that this generation started beside survivors, and that has none of their state yet.
+bool IsLoading(const JobState& state, const RankStatus& rank);
+/// It began in place, and nobody has finished a step since.
+bool CameToNoStep(const JobState& state);
+/// Nobody is waited for any more: who lives stands at a step boundary.
+bool AllQuiesced(const JobState& state);
 /// The last step that a living rank has in its memory.
 std::uint64_t HighestStep(const JobState& state);
 
 /// "killed by SIGKILL", "exit code 3", "could not be started: …".
 std::string Describe(const Ending& ending);
-/// "rank 1 killed by SIGKILL at step 60"
+/// "rank 1 killed by SIGKILL at step 60", "ranks 1 and 3 killed by SIGKILL at step 60"
 std::string Headline(const Fault& fault);
+/// Who failed in the way of `state.fault`, beside its rank: no consequence of it, then. Of exit
+/// codes those that have the same reason.
+std::vector<Rank> OthersOf(const JobState& state);
 /// A crash that comes out of the program itself, so that the same one may come again: an exit code,
 /// or a signal that a program raises on itself.
 bool IsOwnCrash(const Ending& ending);

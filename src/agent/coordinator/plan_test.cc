@@ -191,6 +191,45 @@ TEST(Advance, TheEarliestDeathIsTheCauseWhateverTheOrderOfReports) {
   EXPECT_EQ(job.state.fault->rank, Rank(0));
 }
 
+TEST(Advance, WhoDiesInTheSameWayIsNamedBesideTheCause) {
+  Job job(5);
+  job.Begin();
+  for (RankStatus& rank : job.state.ranks) rank.step = 60;
+  job.Exit(3, kKilled);
+  job.Exit(1, kKilled, milliseconds(1));
+  job.Exit(0, {.code = 1});
+  job.Exit(2, kKilled);
+  job.now += milliseconds(20);
+  job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(job.state.fault->rank, Rank(1));
+  EXPECT_EQ(Headline(*job.state.fault), "ranks 1, 2 and 3 killed by SIGKILL at step 60");
+}
+
+TEST(Advance, OfExitCodesOnlyTheSameReasonIsTheSameEnd) {
+  for (const bool same : {true, false}) {
+    Job job(2);
+    job.Begin();
+    for (const std::uint32_t rank : {0U, 1U}) {
+      job.Feed({.kind = Event::Kind::kExited,
+                .rank = Rank(rank),
+                .generation = Generation(1),
+                .ending = kCode3,
+                .text = same || rank == 0 ? "ValueError: bad" : "Connection closed by peer"});
+    }
+    EXPECT_EQ(Headline(*job.state.fault), same
+                                              ? "ranks 0 and 1 ended with exit code 3 before their "
+                                                "first step"
+                                              : "rank 0 ended with exit code 3 before its first "
+                                                "step");
+  }
+}
+
+TEST(Headline, OfManyRanksSomeAreNamed) {
+  Fault fault{.rank = Rank(7), .ending = kKilled};
+  for (std::uint32_t i = 20; i > 10; --i) fault.others.emplace_back(i);
+  EXPECT_EQ(Headline(fault), "ranks 7, 11, 12, 13, 14, 15, 16, 17 and 3 more killed by SIGKILL");
+}
+
 TEST(Advance, AFollowerIsNotTheCauseWhenAnotherRankFailsInTime) {
   for (const bool follower_first : {true, false}) {
     Job job(3);

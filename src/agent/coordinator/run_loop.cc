@@ -149,7 +149,7 @@ void RunLoop::Take(const Event& event) {
   const Phase before = state_.phase;
   Plan plan = Advance(state_, event, clock_.Now(), options_.policy);
   state_ = plan.next;
-  if (event.kind == Event::Kind::kExited) NoteExit(event);
+  if (event.kind == Event::Kind::kExited) NoteExit(event, before);
   NotePhase(before, plan);
   TellRules(before);
   for (const Action& action : plan.actions) Apply(action);
@@ -159,6 +159,9 @@ void RunLoop::Apply(const Action& action) {
   switch (action.kind) {
     case Action::Kind::kAbort:
       node_->Send(order::Abort{Headline(*state_.fault)});
+      break;
+    case Action::Kind::kKill:
+      node_->Send(order::Kill{action.rank});
       break;
     case Action::Kind::kStartRanks:
       StartRanks(action);
@@ -200,6 +203,8 @@ void RunLoop::GenerationWritten(Generation generation, const Status& written) {
 
 void RunLoop::StartWhenWritten() {
   if (!start_ || !written_ || start_->generation != asked_) return;
+  // A rank died before this one began: another one follows, or a stop.
+  if (state_.phase != Phase::kStarting) return;
   const Action action = *std::exchange(start_, {});
   if (!*written_) return FailStart(written_->error());
   auto store = StoreServer::Listen(*loop_);

@@ -71,6 +71,7 @@ class RunLoop {
   void On(const report::ZygoteReady& report);
   void On(const report::ZygoteBroken& report);
   void On(const report::Loading& report);
+  void On(const report::Begun& report);
   void On(const report::Started& report);
   void On(const report::Exited& report);
   void On(const report::Standing& report);
@@ -96,7 +97,8 @@ class RunLoop {
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank, const os::Pulse& pulse);
   void NoteReady();
-  void NoteExit(const Event& event);
+  void NoteExit(const Event& event, Phase before);
+  void NoteAnother(const Event& event);
   void NotePhase(Phase before, const Plan& plan);
   void NoteQuiesced();
   void NoteFault(const std::string& decision);
@@ -158,6 +160,7 @@ class RunLoop {
   std::vector<PendingFault> faults_;           ///< those that are not written yet
   std::size_t kept_ = 0;                       ///< ranks that outlived the fault
   std::optional<std::string> fault_sentence_;  ///< of the fault that is being recovered from
+  std::string earlier_;  ///< those before it, that were not recovered from when it struck
   std::optional<std::pair<Rank, Generation>> last_fault_;
   bool told_exec_ = false;
 };

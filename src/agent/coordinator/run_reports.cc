@@ -31,6 +31,10 @@ void RunLoop::On(const report::Loading& report) {
   Feed({.kind = Event::Kind::kLoading});
 }
 
+void RunLoop::On(const report::Begun& report) {
+  Feed({.kind = Event::Kind::kBegun, .generation = report.generation});
+}
+
 void RunLoop::On(const report::Started& report) {
   state_.zygote_served = state_.zygote_served || report.forked;
   pids_[report.rank.value()] = report.pid;

@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kRecoverySoon = milliseconds(1500);
+constexpr std::size_t kMostSentence = 300;
 
 std::string StepRange(std::uint64_t first, std::uint64_t last) {
   return first == last ? std::to_string(last) : fmt::format("{} to {}", first, last);
@@ -47,7 +48,8 @@ void RunLoop::NoteReady() {
   TellReplay();
 }
 
-void RunLoop::NoteExit(const Event& event) {
+void RunLoop::NoteExit(const Event& event, Phase before) {
+  if (before == Phase::kQuiescing) NoteAnother(event);
   if (event.pid == 0) return;  // it never ran
   const bool current = event.generation == state_.ranks[event.rank.value()].spawned;
   const std::string cause(current ? CauseOf(state_.ranks[event.rank.value()].state) : "stopped");
@@ -59,6 +61,21 @@ void RunLoop::NoteExit(const Event& event) {
                                 {"pid", event.pid},
                                 how,
                                 {"cause", cause}});
+}
+
+/// A rank that ends while others unwind is of the fault that is written down already.
+void RunLoop::NoteAnother(const Event& event) {
+  if (faults_.empty()) return;
+  FaultRecord& record = faults_.back().record;
+  if (record.fault.generation != state_.fault->generation) return;
+  RankStatus& rank = record.ranks[event.rank.value()];
+  if (rank.spawned != event.generation || rank.state != RankState::kRunning) return;
+  rank.state = rank.doomed         ? RankState::kStopped
+               : event.ending.ok() ? RankState::kFinished
+                                   : RankState::kFailed;
+  rank.ending = event.ending;
+  record.fault.others = state_.fault->others;
+  if (fault_sentence_) *fault_sentence_ = earlier_ + Headline(*state_.fault);
 }
 
 void RunLoop::NotePhase(Phase before, const Plan& plan) {
@@ -110,8 +127,11 @@ void RunLoop::NoteQuiesced() {
 void RunLoop::NoteFault(const std::string& decision) {
   const Fault& fault = *state_.fault;
   const std::string cause = Describe(fault.ending);
+  std::vector<std::uint32_t> others;
+  for (const Rank other : fault.others) others.push_back(other.value());
   events_.Add("fault", {{"gen", fault.generation.value()},
                         {"rank", fault.rank.value()},
+                        {"others", others},
                         {"cause", cause},
                         {"step", fault.steps ? std::optional(fault.step) : std::nullopt},
                         {"died_ns", DiedAt(fault).time_since_epoch().count()}});
@@ -127,7 +147,10 @@ void RunLoop::NoteFault(const std::string& decision) {
   faults_.push_back({std::move(record)});
   node_->Send(order::TellWords{fault.rank, fault.spawned, fault.generation, state_.restarts,
                                store_ ? store_->port() : std::uint16_t{0}});
-  fault_sentence_ = Headline(fault);
+  // One that struck before the last was recovered from is not forgotten.
+  earlier_ = fault_sentence_ ? *fault_sentence_ + ", then " : "";
+  if (earlier_.size() > kMostSentence) earlier_ = "several faults, at last ";
+  fault_sentence_ = earlier_ + Headline(fault);
   kept_ = 0;
   last_fault_ = {fault.rank, fault.spawned};
   TellFaultLater();

@@ -89,6 +89,10 @@ struct ZygoteBroken {
 struct Loading {
   std::chrono::nanoseconds lasted{};
 };
+/// The ranks of a Start were asked for, and those that wait were told of their generation.
+struct Begun {
+  Generation generation;
+};
 struct Started {
   Rank rank;
   Generation spawned;
@@ -164,8 +168,8 @@ using Order = std::variant<order::Renew, order::Start, order::Go, order::Pause, 
                            order::Stop, order::Kill, order::Signal, order::TellWords, order::End>;
 
 using Report = std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading,
-                            report::Started, report::Exited, report::Standing, report::Progress,
-                            report::Stopped, report::RuleFired, report::Words, report::Losses,
-                            report::Failed, report::Lost, report::Ended>;
+                            report::Begun, report::Started, report::Exited, report::Standing,
+                            report::Progress, report::Stopped, report::RuleFired, report::Words,
+                            report::Losses, report::Failed, report::Lost, report::Ended>;
 
 }  // namespace muster::agent

@@ -70,6 +70,7 @@ void NodeRunner::StartWhenLoaded() {
   if (const Status started = StartGeneration(order); !started) {
     return Tell(report::Failed{started.error()});
   }
+  Tell(report::Begun{order.generation});
   PublishLater();
 }
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "agent/run/append_file.h"
 #include "base/clock.h"
@@ -19,7 +21,7 @@ class EventLog {
  public:
   struct Field {
     std::string_view key;
-    std::variant<std::nullptr_t, std::int64_t, std::string> value;
+    std::variant<std::nullptr_t, std::int64_t, std::string, std::vector<std::uint32_t>> value;
 
     template <typename T>
       requires std::is_integral_v<T>
@@ -28,6 +30,8 @@ class EventLog {
       if (number) value = static_cast<std::int64_t>(*number);
     }
     Field(std::string_view name, std::string text) : key(name), value(std::move(text)) {}
+    Field(std::string_view name, std::vector<std::uint32_t> list)
+        : key(name), value(std::move(list)) {}
     Field(std::string_view name, const char* text) : key(name), value(std::string(text)) {}
   };
 

@@ -330,9 +330,12 @@ class Step {
     JobState& s = state();
     std::uint64_t durable = 0;
     for (const RankStatus& rank : s.ranks) durable = std::max(durable, rank.durable);
-    // What survivors carry over is not lost either.
-    const bool carried = MayGoOnInPlace(s, policy_) && HighestStep(s) > s.best_applied;
-    s.without_progress = durable > s.best_durable || carried ? 0 : s.without_progress + 1;
+    // What survivors carry over is not lost either, and one that had no time for a step lost
+    // nothing.
+    const bool carries = MayGoOnInPlace(s, policy_);
+    const bool carried = carries && HighestStep(s) > s.best_applied;
+    if (!carries || !CameToNoStep(s)) ++s.without_progress;
+    if (durable > s.best_durable || carried) s.without_progress = 0;
     s.best_durable = std::max(durable, s.best_durable);
     if (carried) s.best_applied = HighestStep(s);
   }

@@ -153,6 +153,7 @@ TEST_F(InPlace, ASecondDeathWhileTheReplacementLoadsIsRecoveredFromInPlaceToo) {
   EXPECT_EQ(job_.state.ranks[0].spawned, Generation(1));
   EXPECT_EQ(job_.state.ranks[1].spawned, Generation(3));
   EXPECT_EQ(job_.state.process_restarts.size(), 2U);
+  EXPECT_EQ(job_.state.without_progress, 0U) << "it had no time for any, and lost nothing";
   // Once more without a step between, and it may be what they have in memory that kills.
   Say(Event::Kind::kStarted, 1);
   EXPECT_TRUE(job_.Exit(1, kKilled).empty());

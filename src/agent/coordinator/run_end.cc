@@ -41,7 +41,7 @@ double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 RunOutcome RunLoop::End() {
   const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
   if (!node_end_) EndNode();  // the loop itself failed
-  NoteCommitted();
+  NoteCommitted(kLastLook);
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;
   const bool generations_stopped = generations_->Stop(seconds(1));
@@ -69,9 +69,9 @@ RunOutcome RunLoop::End() {
   return outcome;
 }
 
-/// Of a commit that its writer did not live to tell. No worker is left, so nothing follows.
-void RunLoop::NoteCommitted() {
-  const auto newest = committed_->Newest(kLastLook);
+/// Of a commit that its writer did not live to tell.
+void RunLoop::NoteCommitted(nanoseconds limit) {
+  const auto newest = committed_->Newest(limit);
   if (!newest || *newest <= durable_) return;
   durable_ = *newest;
   events_.Add("checkpoint", {{"gen", state_.generation.value()}, {"step", durable_}});

@@ -21,6 +21,7 @@ using std::chrono::seconds;
 constexpr auto kHousekeeping = seconds(1);
 constexpr int kTimeLimitCode = 7;
 constexpr auto kFirstLook = milliseconds(500);
+constexpr auto kQuickLook = milliseconds(100);
 
 /// Where the job saves, absolute.
 std::string SavesTo(const RunOptions& options, const std::string& run_folder) {
@@ -145,7 +146,20 @@ void RunLoop::Feed(Event event) {
   ArmTick();
 }
 
+/// When this fault may be the last one that is allowed without a newer checkpoint: there may be one
+/// that its writer did not live to tell.
+void RunLoop::LookBeforeGivingUp(const Event& event) {
+  const bool decides = event.kind == Event::Kind::kExited || event.kind == Event::Kind::kTick;
+  const bool works = state_.phase == Phase::kRunning || state_.phase == Phase::kGathering;
+  const bool last = state_.without_progress + 1 >= options_.policy.no_progress_limit;
+  if (!decides || !works || !last || !reports_steps_) return;
+  NoteCommitted(kQuickLook);
+  RankStatus& rank = state_.ranks.front();
+  rank.durable = std::max(rank.durable, durable_);
+}
+
 void RunLoop::Take(const Event& event) {
+  LookBeforeGivingUp(event);
   const Phase before = state_.phase;
   Plan plan = Advance(state_, event, clock_.Now(), options_.policy);
   state_ = plan.next;

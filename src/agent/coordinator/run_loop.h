@@ -52,6 +52,7 @@ class RunLoop {
 
   // run_loop.cc: events in, orders out
   void Feed(Event event);
+  void LookBeforeGivingUp(const Event& event);
   void Take(const Event& event);
   void Apply(const Action& action);
   void StartRanks(const Action& action);
@@ -111,7 +112,7 @@ class RunLoop {
 
   // run_end.cc: the end
   RunOutcome End();
-  void NoteCommitted();
+  void NoteCommitted(nanoseconds limit);
   void LetGoOfSignals();
   std::string FormatResult(const Verdict& verdict) const;
   void ReportRecordLoss();

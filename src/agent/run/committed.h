@@ -1,8 +1,8 @@
 #pragma once
 // What of a run is in storage, by the folder of checkpoints itself: a rank that is killed between a
-// commit and its next sign of life can tell nobody of it. Looks twice, before the first worker and
-// behind the last; what was not there at first is this run's. Each look is on a thread of its own,
-// because a folder on a dead file server hangs whoever opens it. Owner: the run's main thread.
+// commit and its next sign of life can tell nobody of it. What was not there before the first
+// worker is this run's. Each look is on a thread of its own, because a folder on a dead file server
+// hangs whoever opens it. Owner: the run's main thread.
 
 #include <chrono>
 #include <cstdint>

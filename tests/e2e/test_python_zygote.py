@@ -181,10 +181,22 @@ def test_every_end_is_the_same(both, script, body):
     assert plain(forked) == plain(executed)
 
 
-def test_a_missing_script_is_told_as_python_tells_it(both, tmp_path):
-    forked, executed = both(tmp_path / "absent.py")
-    assert forked == executed
-    assert forked[0] == 2 and "can't open file" in forked[2]
+@pytest.mark.parametrize("preload", ["json", "none"])
+def test_a_missing_script_is_refused_with_the_one_that_was_meant(start, script, python, preload):
+    script("print('ran')", "train.py")
+    run = start(python, "-u", "trian.py", "--lr", 1, flags=["--preload", preload])
+    assert run.end() == 3
+    assert "no script at " in run.err and "did you mean train.py?; nothing was created" in run.err, run.err
+    assert not run.folder.exists()
+
+
+def test_who_waits_for_an_import_is_told_for_what(start, script, python):
+    script("import time; time.sleep(5.5)", "early.py")
+    run = start(python, script("print('ran')"), flags=["--preload", "early"])
+    assert run.end() == 0, run.err
+    said = re.findall(r"muster: the ranks wait for pid (\d+), .* loading early for 5 s; --preload none", run.err)
+    assert said == [str(run.events("zygote_ready")[0]["pid"])], run.err
+    assert run.log(0) == b"ran\n"
 
 
 def test_copies_draw_different_random_numbers(start, script, python):

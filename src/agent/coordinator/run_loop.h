@@ -164,6 +164,7 @@ class RunLoop {
   std::string earlier_;  ///< those before it, that were not recovered from when it struck
   std::optional<std::pair<Rank, Generation>> last_fault_;
   bool told_exec_ = false;
+  std::pair<int, Instant> told_loading_;  ///< of which zygote, and when again
 };
 
 }  // namespace muster::agent

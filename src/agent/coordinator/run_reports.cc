@@ -5,6 +5,11 @@
 #include "agent/coordinator/run_loop.h"
 
 namespace muster::agent {
+namespace {
+
+constexpr auto kLoadingToldEach = std::chrono::seconds(53);  // there is a report each 5 s
+
+}  // namespace
 
 void RunLoop::Hear(const Report& report) {
   std::visit([this](const auto& what) { On(what); }, report);
@@ -23,12 +28,19 @@ void RunLoop::On(const report::ZygoteBroken& report) {
   Feed({.kind = Event::Kind::kLoading});
 }
 
+/// Once soon, with what can be done about it, then once a minute.
 void RunLoop::On(const report::Loading& report) {
-  console_->Say(
-      fmt::format("muster: the fork server still loads {} ({} s)",
-                  options_.preload.empty() ? "its program" : options_.preload,
-                  std::chrono::duration_cast<std::chrono::seconds>(report.lasted).count()));
   Feed({.kind = Event::Kind::kLoading});
+  const Instant now = clock_.Now();
+  if (told_loading_.first == report.pid && now < told_loading_.second) return;
+  told_loading_ = {report.pid, now + kLoadingToldEach};
+  console_->Say(
+      fmt::format("muster: the ranks wait for pid {}, which they are forked from: it has been "
+                  "loading {} for {} "
+                  "s{}",
+                  report.pid, options_.preload.empty() ? "its program" : options_.preload,
+                  std::chrono::duration_cast<std::chrono::seconds>(report.lasted).count(),
+                  options_.preload.empty() ? "" : "; --preload none does without it"));
 }
 
 void RunLoop::On(const report::Begun& report) {

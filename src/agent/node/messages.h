@@ -88,6 +88,7 @@ struct ZygoteBroken {
 /// A Start waits for a zygote that loads for so long.
 struct Loading {
   std::chrono::nanoseconds lasted{};
+  int pid = 0;  ///< of the zygote
 };
 /// The ranks of a Start were asked for, and those that wait were told of their generation.
 struct Begun {

@@ -121,6 +121,7 @@ class NodeRunner final : public Node {
   bool zygote_ready_ = false;  ///< it has loaded what its copies need
   bool zygote_was_ready_ = false;
   Instant zygote_began_{};
+  int zygote_pid_ = 0;
   int zygote_deaths_ = 0;
 
   Generation generation_;

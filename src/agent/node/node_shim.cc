@@ -188,7 +188,7 @@ void NodeRunner::TellLoading() {
     if (!AwaitsZygote()) return;
     const auto passed = options_.clock->Now() - zygote_began_;
     if (passed < kZygoteLoads) {
-      Tell(report::Loading{passed});
+      Tell(report::Loading{passed, zygote_pid_});
     } else {
       BreakZygote(fmt::format("the fork server did not load {} in {} minutes",
                               WhatItLoads(*options_.job), kZygoteLoads.count()));
@@ -200,6 +200,7 @@ void NodeRunner::TellLoading() {
 
 void NodeRunner::HandleZygote(const shim::Zygote& zygote) {
   if (zygote.alive != 0) {
+    zygote_pid_ = zygote.pid;
     if (zygote.ready == 0 || std::exchange(zygote_ready_, true)) return;
     zygote_was_ready_ = true;
     Tell(report::ZygoteReady{zygote.pid});

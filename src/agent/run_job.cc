@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "agent/coordinator/run_loop.h"
+#include "agent/launch/python_command.h"
 #include "agent/launch/start_advice.h"
 #include "base/id.h"
 #include "os/signals.h"
@@ -18,11 +19,12 @@ namespace {
 /// What a run cannot do without, before anything of it exists.
 Status CheckProcess(const RunOptions& options) {
   std::error_code gone;
-  static_cast<void>(std::filesystem::current_path(gone));
+  const std::string here = std::filesystem::current_path(gone).string();
   if (gone) {
     return Error(Code::kPrecondition, "the working folder is gone or not readable",
                  "cd to one that exists; nothing was made");
   }
+  MUSTER_TRY(CheckScript(PosixFiles(), options.command, here));
   // A page, two pipes, two logs and the steps for each rank, and some for the run.
   const rlim_t needed = 40 + rlim_t{6} * options.ranks;
   struct rlimit limit{};

@@ -112,6 +112,18 @@ def test_a_script_that_cannot_work_is_not_tried_for_long(start, python):
     assert len(run.events("generation_started")) == 3
 
 
+def test_who_does_not_understand_its_command_line_is_not_started_again(start, python, programs):
+    parse = "import argparse; p = argparse.ArgumentParser('train.py'); p.add_argument('--lr'); p.parse_args()"
+    for command, words in (
+        ([python, "-c", parse, "--rl", 1], "train.py: error: unrecognized arguments: --rl 1"),
+        ([programs / "muster-train", "vit", "--stpes", 3], "--stpes"),
+    ):
+        run = start(*command)
+        assert run.end() == 2
+        assert run.result()["restarts"] == 0
+        assert words in run.result()["reason"] and "was not understood" in run.result()["reason"]
+
+
 def test_without_restarts_the_cause_gives_the_exit_code(start, python):
     command = [python, "-c", "import os,sys,time; time.sleep(60) if os.environ['RANK'] == '0' else sys.exit(42)"]
     run = start(*command, flags=["--max-restarts", 0])

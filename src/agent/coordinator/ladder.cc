@@ -14,6 +14,7 @@ namespace muster::agent {
 namespace {
 
 constexpr int kNoRestartLeft = 93;
+constexpr int kUsage = 2;
 
 /// Steps must be known: for a script that publishes none, "the same step" cannot be said.
 bool IsRepetition(const Fault& now, const Fault& before) {
@@ -22,6 +23,19 @@ bool IsRepetition(const Fault& now, const Fault& before) {
   return now.steps && before.steps && IsOwnCrash(now.ending) && now.step == before.step &&
          now.ending.code == before.ending.code && now.ending.signal == before.ending.signal &&
          now.exception == before.exception;
+}
+
+/// How programs say that they do not understand their command line (argparse, muster-train, Python
+/// of a script that it cannot open): in the first generation, before anybody worked.
+bool IsUsageError(const JobState& state, const Policy& policy) {
+  const Fault& fault = *state.fault;
+  const Ending& ending = fault.ending;
+  const bool code = ending.signal == 0 && ending.start_error == 0 && ending.code == kUsage;
+  if (!code || fault.generation != Generation(1)) return false;
+  const bool worked =
+      std::ranges::any_of(state.ranks, [](const RankStatus& rank) { return rank.step > 0; });
+  // Of who publishes no steps the time has to tell.
+  return !worked && fault.step == 0 && (fault.steps || fault.lived < policy.early);
 }
 
 std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds period) {
@@ -150,6 +164,11 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   const int own_code = ExitCodeOf(fault.ending);
   if (fault.ending.never_found) {
     return Fail(own_code, fault, "not started again: that would not help");
+  }
+  if (IsUsageError(state, policy)) {
+    return Fail(own_code, fault,
+                "not started again: exit code 2 before the first step means that the command line "
+                "was not understood");
   }
   const int refusal = state.use_zygote ? fault.ending.start_error : 0;
   if (refusal == ESRCH && state.zygote_served) {

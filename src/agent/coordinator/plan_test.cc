@@ -18,6 +18,7 @@ using std::chrono::seconds;
 using ::testing::HasSubstr;
 
 const Ending kKilled{.signal = SIGKILL, .time = kNow};
+const Ending kCode2{.code = 2, .time = kNow};
 const Ending kCode3{.code = 3, .time = kNow};
 const Ending kFollowed{.code = spec::kFollowerExit, .time = kNow};
 
@@ -129,8 +130,33 @@ std::vector<LadderCase> Ladder() {
   };
 }
 
+/// Exit code 2, which is how programs refuse their command line.
+std::vector<LadderCase> UsageErrors() {
+  const Policy usual;
+  const auto first = [](JobState& state) {
+    state.generation = state.fault->generation = Generation(1);
+  };
+  return {
+      {"usage", With(Faulty(kCode2, 0), first), usual, std::nullopt, 2, "was not understood"},
+      {"usage, steps unknown", With(Faulty(kCode2, 0, false), first), usual, std::nullopt, 2,
+       "was not understood"},
+      {"code 2 of who publishes no steps, late",
+       With(With(Faulty(kCode2, 0, false), first),
+            [](JobState& s) { s.fault->lived = seconds(31); }),
+       usual, RestartKind::kProcesses, 0, ""},
+      {"code 2 behind a step", With(Faulty(kCode2, 7), first), usual, RestartKind::kProcesses, 0,
+       ""},
+      {"code 2 while another rank works",
+       With(With(Faulty(kCode2, 0), first), [](JobState& s) { s.ranks[0].step = 1; }), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"code 2 in a later generation", Faulty(kCode2, 0), usual, RestartKind::kProcesses, 0, ""},
+  };
+}
+
 TEST(PlanRestart, ChoosesTheRungOfItsTable) {
-  for (const LadderCase& c : Ladder()) {
+  std::vector<LadderCase> cases = Ladder();
+  for (LadderCase& c : UsageErrors()) cases.push_back(std::move(c));
+  for (const LadderCase& c : cases) {
     SCOPED_TRACE(c.name);
     const Decision decision = PlanRestart(c.state, kNow, c.policy);
     EXPECT_EQ(decision.restart, c.restart);

@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "agent/zygote/python_zygote.h"
+#include "base/absent.h"
 #include "base/durable.h"
+#include "base/near_miss.h"
 
 namespace muster::agent {
 namespace {
@@ -182,6 +184,27 @@ bool IsSource(FileSystem& files, const std::vector<std::string>& command,
   const auto text = files.ReadAll(path, kMostSource);
   // Whatever is larger, or no file: nobody writes a MiB of Python into one.
   return text && text->find('\0') == std::string::npos;
+}
+
+Status CheckScript(FileSystem& files, const std::vector<std::string>& command,
+                   const std::string& folder) {
+  const auto program = ParsePython(command);
+  if (!program || program->kind != PythonProgram::Kind::kFile) return Ok();
+  const std::string& word = command[program->index];
+  const std::string path = word.starts_with('/') ? word : folder + "/" + word;
+  if (files.Exists(path)) return Ok();
+  const auto listed = files.List(ParentOf(path));
+  const std::vector<std::string> names = listed ? *listed : std::vector<std::string>();
+  std::vector<std::string_view> scripts;
+  for (const std::string& name : names) {
+    if (name.ends_with(".py")) scripts.push_back(name);
+  }
+  const auto meant = NearMiss(NameOf(path), scripts);
+  const std::string hint = meant ? "did you mean " +
+                                       word.substr(0, word.size() - NameOf(word).size()) +
+                                       std::string(*meant) + "?"
+                                 : "look at the name and the folder";
+  return Absent("script", path, hint + "; nothing was created");
 }
 
 std::vector<std::string> PythonZygote(const std::vector<std::string>& command,

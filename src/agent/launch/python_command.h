@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/file_system.h"
+#include "base/result.h"
 
 namespace muster::agent {
 
@@ -32,6 +33,11 @@ std::vector<std::string> GuessPreload(FileSystem& files, const std::vector<std::
 /// cannot; what is not there it tells as Python does. A relative path is below `folder`.
 bool IsSource(FileSystem& files, const std::vector<std::string>& command,
               const PythonProgram& program, const std::string& folder);
+
+/// NotFound, with the name that was meant, when the script is not there: Python would say so from
+/// every rank. A relative path is below `folder`.
+Status CheckScript(FileSystem& files, const std::vector<std::string>& command,
+                   const std::string& folder);
 
 /// The argv of the fork server; its socket is descriptor 3.
 std::vector<std::string> PythonZygote(const std::vector<std::string>& command,

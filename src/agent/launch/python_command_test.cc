@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/durable.h"
 #include "base/memory_files.h"
 
 namespace muster::agent {
@@ -28,6 +29,32 @@ TEST(ParsePython, FindsWhatIsRunBehindTheFlags) {
     ASSERT_TRUE(program) << command[1];
     EXPECT_EQ(program->kind, kind) << command[1];
     EXPECT_EQ(program->index, index) << command[1];
+  }
+}
+
+TEST(CheckScript, NamesTheScriptThatWasMeant) {
+  MemoryFiles files;
+  for (const char* folder : {"/job", "/src"}) ASSERT_TRUE(files.MakeDirectory(folder, 0755));
+  for (const char* name : {"/job/train.py", "/job/eval.py", "/job/notes.txt", "/src/main.py"}) {
+    ASSERT_TRUE(WriteNew(files, name, AsBytes("pass\n")));
+  }
+  const auto hint_of = [&](const Words& command) {
+    const Status checked = CheckScript(files, command, "/job");
+    return checked ? std::string() : checked.error().hint();
+  };
+  EXPECT_EQ(hint_of({"python", "train.py"}), "");
+  EXPECT_EQ(hint_of({"python", "-u", "/src/main.py"}), "");
+  EXPECT_EQ(hint_of({"python", "trian.py", "--lr", "1"}),
+            "did you mean train.py?; nothing was created");
+  EXPECT_EQ(hint_of({"python3", "/src/mian.py"}),
+            "did you mean /src/main.py?; nothing was created");
+  EXPECT_EQ(hint_of({"python3", "other.py"}),
+            "look at the name and the folder; nothing was created");
+  EXPECT_EQ(hint_of({"python3", "/absent/other.py"}),
+            "look at the name and the folder; nothing was created");
+  for (const Words& other :
+       {Words{"python3", "-m", "absent"}, {"python3", "-c", "1"}, {"train"}, {"python3"}}) {
+    EXPECT_EQ(hint_of(other), "");
   }
 }
 

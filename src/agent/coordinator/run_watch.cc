@@ -196,9 +196,10 @@ void RunLoop::TellRecovery() {
     console_->Say(fmt::format("muster: {}; recovered in {}: {} at work again from step {}",
                               *fault_sentence_, took, who, recovery->resume_step + 1));
   } else {
-    console_->Say(fmt::format("muster: {}; {} started again after {}; lost up to {}",
-                              *fault_sentence_, who, took,
-                              FormatSeconds(recovery->lost.at_most())));
+    // What it had saved by itself nobody knows, so nothing of its work is called lost.
+    console_->Say(fmt::format(
+        "muster: {}; {} started again after {}; what of the {} before was not saved is done again",
+        *fault_sentence_, who, took, FormatSeconds(recovery->lost.unknown)));
   }
   fault_sentence_.reset();
 }

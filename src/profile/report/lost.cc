@@ -15,7 +15,9 @@ void LostSeconds::Add(const LostSeconds& other) {
 }
 
 std::string LostInWords(const LostSeconds& lost) {
-  return (lost.exact() ? "" : "up to ") + FormatSeconds(lost.at_most());
+  if (lost.exact()) return FormatSeconds(lost.total());
+  return fmt::format("between {} and {}", FormatSeconds(lost.recovery()),
+                     FormatSeconds(lost.at_most()));
 }
 
 std::string LostInParts(const LostSeconds& lost) {
@@ -26,8 +28,9 @@ std::string LostInParts(const LostSeconds& lost) {
     return fmt::format("recovery {}, replay {}", stages, FormatSeconds(lost.replay));
   }
   // Of a fault that ended the run no process was started again.
-  return fmt::format("{} {}, work up to {}", lost.start > 0 ? "processes started after" : "down",
-                     stages, FormatSeconds(lost.unknown));
+  return fmt::format("{} {}, and what of {} of work was not saved",
+                     lost.start > 0 ? "processes started after" : "down", stages,
+                     FormatSeconds(lost.unknown));
 }
 
 }  // namespace muster::profile

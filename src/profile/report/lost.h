@@ -22,7 +22,7 @@ struct LostSeconds {
   void Add(const LostSeconds& other);
 };
 
-/// "3.23 s", or "up to 102 s" where that is all that is known.
+/// "3.23 s", or "between 90 ms and 102 s" where that is all that is known.
 std::string LostInWords(const LostSeconds& lost);
 /// "recovery 77 ms (detect 22 ms, stop 6 ms, start 49 ms), replay 3.15 s", and what is known of a
 /// program that reports no steps.

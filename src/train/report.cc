@@ -63,6 +63,19 @@ void Report::Started(std::uint64_t step, std::int64_t parameters, const TrainerO
                  static_cast<long long>(parameters), worker_->group.world(), options.global_batch,
                  options.mode == Mode::kCanonical ? "canonical" : "fast",
                  step == 0 ? "from" : "resuming at", Number{step}, Number{options.steps}));
+  WarnOfFewSaves(options);
+}
+
+/// By hand, nothing starts the program again and to save at the end only is what was asked for.
+void Report::WarnOfFewSaves(const TrainerOptions& options) const {
+  const std::uint64_t every = options.checkpoint.every;
+  const bool by_hand = worker_->env.run_folder.empty();
+  if (options.checkpoint.folder.empty() || (by_hand && every == 0)) return;
+  if (options.steps == 1 || (every > 0 && every < options.steps)) return;
+  const std::string why = every == 0 ? std::string("--checkpoint-every N saves in between")
+                                     : Text("there is one each %llu steps", Number{every});
+  PrintLine(
+      Text("no checkpoint before the last step, %llu: %s", Number{options.steps}, why.c_str()));
 }
 
 void Report::WentOn(std::uint64_t step) {

@@ -46,6 +46,8 @@ class Report {
   };
 
  private:
+  void WarnOfFewSaves(const TrainerOptions& options) const;
+
   Worker* worker_;
   Instant since_;
   std::uint64_t since_step_ = 0;

@@ -235,6 +235,23 @@ def test_the_folder_of_checkpoints_is_made_with_its_parents(train, data, tmp_pat
     assert (tmp_path / "some/where/deep/step-000000000004/manifest.json").exists()
 
 
+@pytest.mark.parametrize(
+    "every, under_muster, said",
+    [
+        (3, True, None),
+        (4, False, "no checkpoint before the last step, 4: there is one each 4 steps"),
+        (0, True, "no checkpoint before the last step, 4: --checkpoint-every N saves in between"),
+        (0, False, None),
+    ],
+)
+def test_a_run_that_saves_only_at_its_end_says_so_at_its_start(train, data, tmp_path, every, under_muster, said):
+    environment = {"MUSTER_RUN": str(tmp_path)} if under_muster else {}
+    done = train(data, "--checkpoint-dir", tmp_path / "saved", "--checkpoint-every", every, **environment)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.startswith("no checkpoint before")]
+    assert lines == ([said] if said else [])
+
+
 def test_a_folder_that_cannot_be_written_is_found_before_training(train, data, tmp_path):
     (tmp_path / "file").write_text("")
     for folder in ("file", "file/inside", "/proc/muster/inside"):

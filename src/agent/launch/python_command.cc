@@ -8,7 +8,6 @@
 #include "agent/zygote/python_zygote.h"
 #include "base/absent.h"
 #include "base/durable.h"
-#include "base/near_miss.h"
 
 namespace muster::agent {
 namespace {
@@ -193,18 +192,7 @@ Status CheckScript(FileSystem& files, const std::vector<std::string>& command,
   const std::string& word = command[program->index];
   const std::string path = word.starts_with('/') ? word : folder + "/" + word;
   if (files.Exists(path)) return Ok();
-  const auto listed = files.List(ParentOf(path));
-  const std::vector<std::string> names = listed ? *listed : std::vector<std::string>();
-  std::vector<std::string_view> scripts;
-  for (const std::string& name : names) {
-    if (name.ends_with(".py")) scripts.push_back(name);
-  }
-  const auto meant = NearMiss(NameOf(path), scripts);
-  const std::string hint = meant ? "did you mean " +
-                                       word.substr(0, word.size() - NameOf(word).size()) +
-                                       std::string(*meant) + "?"
-                                 : "look at the name and the folder";
-  return Absent("script", path, hint + "; nothing was created");
+  return Absent("script", path, "look at the name and the folder; nothing was created");
 }
 
 std::vector<std::string> PythonZygote(const std::vector<std::string>& command,

@@ -34,8 +34,8 @@ std::vector<std::string> GuessPreload(FileSystem& files, const std::vector<std::
 bool IsSource(FileSystem& files, const std::vector<std::string>& command,
               const PythonProgram& program, const std::string& folder);
 
-/// NotFound, with the name that was meant, when the script is not there: Python would say so from
-/// every rank. A relative path is below `folder`.
+/// NotFound when the script is not there: Python would say so from every rank. A relative path is
+/// below `folder`.
 Status CheckScript(FileSystem& files, const std::vector<std::string>& command,
                    const std::string& folder);
 

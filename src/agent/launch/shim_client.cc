@@ -105,17 +105,11 @@ Status ShimClient::StartWorker(const WorkerStart& start, const WorkerFds& fds) {
   return Send(message, all);
 }
 
-Status ShimClient::Signal(int signal, bool only_if_caught) {
-  auto message = shim::Message<shim::Signal>(shim::Type::kSignal);
-  message.signal = signal;
-  message.only_if_caught = only_if_caught ? 1 : 0;
-  return Send(message);
-}
-
-Status ShimClient::SignalRank(std::uint32_t rank, int signal) {
+Status ShimClient::Signal(int signal, std::uint32_t rank, bool only_if_caught) {
   auto message = shim::Message<shim::Signal>(shim::Type::kSignal);
   message.rank = rank;
   message.signal = signal;
+  message.only_if_caught = only_if_caught ? 1 : 0;
   return Send(message);
 }
 

@@ -55,8 +55,8 @@ class ShimClient {
 
   Status StartZygote(const WorkerFds& fds, std::uint32_t umask);
   Status StartWorker(const WorkerStart& start, const WorkerFds& fds);
-  Status Signal(int signal, bool only_if_caught);
-  Status SignalRank(std::uint32_t rank, int signal);
+  /// To one rank, or to all; `only_if_caught`: of them those that have a handler.
+  Status Signal(int signal, std::uint32_t rank = shim::kAllRanks, bool only_if_caught = false);
   Status Stop(int signal, std::chrono::nanoseconds grace);
   Status Goodbye();
 

@@ -120,12 +120,12 @@ void NodeRunner::Do(const order::Stop& order) {
 
 void NodeRunner::Do(const order::Kill& order) {
   // One that is gone by now needs none; whoever waits for its death has a limit.
-  if (shim_) static_cast<void>(shim_->SignalRank(order.rank.value(), SIGKILL));
+  if (shim_) static_cast<void>(shim_->Signal(SIGKILL, order.rank.value()));
 }
 
 void NodeRunner::Do(const order::Signal& order) {
   // A worker without a handler would die of it.
-  if (shim_) static_cast<void>(shim_->Signal(order.number, true));
+  if (shim_) static_cast<void>(shim_->Signal(order.number, shim::kAllRanks, true));
 }
 
 void NodeRunner::Do(const order::TellWords& order) {

@@ -185,8 +185,8 @@ void ClientCore::Stop(Call& call) {
 }
 
 void ClientCore::Touch(std::uint64_t id) {
-  Call& call = *calls_.at(id);
-  if (!std::exchange(call.listed, true)) touched_.push_back(id);
+  Call* const call = Find(id);
+  if (call != nullptr && !std::exchange(call->listed, true)) touched_.push_back(id);
 }
 
 void ClientCore::DoneWith(void* easy, int code) {

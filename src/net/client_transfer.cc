@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstring>
@@ -69,6 +70,7 @@ ClientTransfer::ClientTransfer(const TransferPlan& plan, TlsPin* pin, std::funct
   ::curl_easy_setopt(easy_, CURLOPT_CONNECTTIMEOUT_MS,
                      static_cast<long>(plan.connect_timeout.count()));
   ::curl_easy_setopt(easy_, CURLOPT_MAXAGE_CONN, static_cast<long>(plan.idle_connection.count()));
+  ::curl_easy_setopt(easy_, CURLOPT_OPENSOCKETFUNCTION, &ClientTransfer::OnOpenSocket);
   ::curl_easy_setopt(easy_, CURLOPT_ERRORBUFFER, why_.get());
   ::curl_easy_setopt(easy_, CURLOPT_PRIVATE, this);
   ::curl_easy_setopt(easy_, CURLOPT_HEADERFUNCTION, &ClientTransfer::OnHeader);
@@ -127,6 +129,11 @@ void ClientTransfer::SetTls() {
 int ClientTransfer::OnContext(void*, void* context, void* pin) {
   static_cast<TlsPin*>(pin)->InstallIn(context);
   return CURLE_OK;
+}
+
+/// As libcurl would, but no program that this process starts inherits it.
+int ClientTransfer::OnOpenSocket(void*, int, curl_sockaddr* address) {
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 std::size_t ClientTransfer::OnHeader(char* data, std::size_t, std::size_t size, void* self) {

@@ -12,6 +12,7 @@
 #include "net/tls_pin.h"
 
 struct curl_slist;
+struct curl_sockaddr;
 
 namespace muster::net {
 
@@ -51,6 +52,7 @@ class ClientTransfer {
   static std::size_t OnHeader(char* data, std::size_t one, std::size_t size, void* self);
   static std::size_t OnBody(char* data, std::size_t one, std::size_t size, void* self);
   static int OnContext(void* easy, void* context, void* pin);
+  static int OnOpenSocket(void* self, int purpose, curl_sockaddr* address);
   bool TakeHeaderLine(std::string_view line);
   bool TakeBody(std::string_view data);
   void SetHeaders(const TransferPlan& plan);

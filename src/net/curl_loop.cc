@@ -1,9 +1,15 @@
 #include "net/curl_loop.h"
 
 #include <curl/curl.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <string>
 #include <utility>
+
+#include "base/fd.h"
 
 namespace muster::net {
 namespace {
@@ -21,12 +27,31 @@ bool InitialiseOnce() {
   return done;
 }
 
+/// libcurl opens a pair of sockets to wake a multi handle, which an executed program would inherit
+/// and which it names to nobody. They get the two lowest free numbers.
+CURLM* OpenMulti() {
+  std::array<int, 2> lowest{};
+  {
+    const Fd first(::epoll_create1(EPOLL_CLOEXEC));
+    const Fd second(::epoll_create1(EPOLL_CLOEXEC));
+    lowest = {first.get(), second.get()};
+  }
+  CURLM* const multi = ::curl_multi_init();
+  for (const int fd : lowest) {
+    int domain = 0;
+    socklen_t size = sizeof(domain);
+    if (fd < 0 || ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) < 0) continue;
+    if (domain == AF_UNIX) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  return multi;
+}
+
 }  // namespace
 
 CurlLoop::CurlLoop(os::EventLoop& loop, unsigned idle_connections, OnDone on_done, OnTurn on_turn)
     : loop_(loop), on_done_(std::move(on_done)), on_turn_(std::move(on_turn)) {
   MUSTER_CHECK(InitialiseOnce());
-  multi_ = ::curl_multi_init();
+  multi_ = OpenMulti();
   MUSTER_CHECK(multi_ != nullptr);
   ::curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &CurlLoop::OnSocket);
   ::curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);

@@ -47,8 +47,8 @@ class EventStream {
   bool open() const;
   std::size_t queued_bytes() const;
 
-  /// Called once, in a later turn of the loop, when the stream has ended; not when this handle was
-  /// let go before.
+  /// Called once when the stream has ended, in a later turn of the loop or by the server's
+  /// destructor; not when this handle was let go before.
   void OnEnd(std::function<void(StreamEnd)> on_end);
 
  private:

@@ -1,7 +1,10 @@
 // The server and the client against each other, in one loop.
 #include <gmock/gmock.h>
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -301,6 +304,43 @@ TEST_F(Http, AStreamThatIsRefusedEndsWithTheServersError) {
   ASSERT_TRUE(TurnUntil(*loop_, [&] { return !ended_.empty(); }));
   EXPECT_EQ(ended_[0].code(), Code::kUnauthenticated);
   EXPECT_FALSE(opened_);
+}
+
+TEST_F(Http, AHandlerMayRefuseAStream) {
+  Serve();
+  server_->HandleEvents("/full", [this](const Request&, EventStream stream) -> Status {
+    streams_.push_back(std::move(stream));
+    return Error(Code::kUnavailable, "too many readers");
+  });
+  Connect();
+  client_->Listen({.url = Url("/full")}, Listener());
+  ASSERT_TRUE(TurnUntil(*loop_, [&] { return !ended_.empty(); }));
+  EXPECT_EQ(ended_[0].code(), Code::kUnavailable);
+  EXPECT_THAT(ended_[0].message(), HasSubstr("too many readers"));
+  EXPECT_FALSE(streams_[0].open());
+  EXPECT_FALSE(streams_[0].Send({.data = "x"}));
+}
+
+/// What an executed program would find open.
+std::vector<std::string> Inherited() {
+  std::vector<std::string> inherited;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const std::string name = entry.path().filename().string();
+    const int flags = ::fcntl(std::stoi(name), F_GETFD);
+    if (flags < 0 || (flags & FD_CLOEXEC) != 0) continue;
+    inherited.push_back(name + " " + std::filesystem::read_symlink(entry).string());
+  }
+  std::ranges::sort(inherited);
+  return inherited;
+}
+
+TEST_F(Http, OpensNoDescriptorThatAProgramWouldInherit) {
+  const std::vector<std::string> before = Inherited();
+  Serve();
+  Connect();
+  client_->Listen({.url = Url("/events")}, Listener());
+  ASSERT_TRUE(TurnUntil(*loop_, [&] { return opened_; }));
+  EXPECT_EQ(Inherited(), before);
 }
 
 TEST_F(Http, AnAnswerThatIsNoStreamIsCalledThat) {

@@ -205,11 +205,17 @@ ServerConnection::Next ServerConnection::StartStream() {
   auto state = std::make_shared<StreamState>(
       static_cast<std::size_t>(core_.options().max_stream_queue.count));
   const Status started = exchange_->route->streams(exchange_->request, EventStream(state));
+  // A handler that kept the stream and refused it all the same holds one that has ended.
+  if (!started) state->End(StreamEnd::kClosed);
   if (!started) return Answer(ErrorResponse(started.error()));
   MHD_Response* const response =
       ::MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kBlock, &OnReadStream, this, nullptr);
   const Next next = Queue(200, response, {{"Content-Type", "text/event-stream"}});
-  if (next == Next::kClose) return next;
+  if (next == Next::kClose) {
+    state->End(StreamEnd::kPeerGone);
+    core_.Ended(std::move(state));
+    return next;
+  }
   exchange_->stream = std::move(state);
   exchange_->stream->set_carrier(this);
   ++core_.counters().streams;

@@ -185,6 +185,30 @@ TEST_F(Tls, CarriesRequestsAndEvents) {
   EXPECT_THAT(end->message(), HasSubstr("the server ended the event stream"));
 }
 
+TEST_F(Tls, AReaderThatLeavesInTheMidstHurtsNobody) {
+  const TlsIdentity identity = Identity();
+  const auto server = *HttpServer::Listen(*loop_, {.tls = identity, .max_stream_queue = 64_MiB});
+  std::vector<EventStream> streams;
+  server->HandleEvents("/events", [&](const Request&, EventStream stream) -> Status {
+    streams.push_back(std::move(stream));
+    return Ok();
+  });
+  const auto client = Client({.pin = identity.fingerprint});
+  const std::string url = "https://" + FormatAddress(server->address()) + "/events";
+  for (std::size_t round = 0; round < 5; ++round) {
+    const CallId call =
+        client->Listen({.url = url}, {.on_event = [](const Event&) {}, .on_end = [](auto&) {}});
+    ASSERT_TRUE(TurnUntil(*loop_, [&] { return streams.size() == round + 1; }));
+    std::optional<StreamEnd> end;
+    streams[round].OnEnd([&end](StreamEnd how) { end = how; });
+    ASSERT_TRUE(streams[round].Send({.data = std::string(8 << 20, 'x')}));
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(loop_->RunOnce(std::chrono::milliseconds(1)));
+    client->Cancel(call);
+    ASSERT_TRUE(TurnUntil(*loop_, [&] { return end.has_value(); }));
+    EXPECT_EQ(end, StreamEnd::kPeerGone);
+  }
+}
+
 TEST_F(Tls, AServerThatWasStartedAnewIsAnotherOne) {
   const TlsIdentity identity = Identity();
   auto server = *HttpServer::Listen(*loop_, {.tls = identity});

@@ -298,14 +298,13 @@ bool ClientCore::DeliverEvents(std::uint64_t id, const std::vector<Event>& event
   return true;
 }
 
-bool ClientCore::EndStream(std::uint64_t id, const Error& why) {
+bool ClientCore::EndStream(std::uint64_t id, Error why) {
   Call& call = *Find(id);
   const auto on_end = std::move(call.listener.on_end);
-  const Error reason = why;  // it may live in the call
   Stop(call);
   calls_.erase(id);
   const std::weak_ptr<bool> alive = alive_;
-  on_end(reason);
+  on_end(why);
   return !alive.expired();
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "net/stream_state.h"
@@ -33,7 +32,7 @@ std::size_t StreamState::Take(char* out, std::size_t most) {
   while (taken < most && !frames_.empty()) {
     const std::string& frame = *frames_.front();
     const std::size_t count = std::min(most - taken, frame.size() - offset_);
-    std::memcpy(out + taken, frame.data() + offset_, count);
+    frame.copy(out + taken, count, offset_);
     taken += count;
     offset_ += count;
     if (offset_ < frame.size()) break;

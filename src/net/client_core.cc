@@ -270,8 +270,8 @@ bool ClientCore::DeliverStream(std::uint64_t id, Call& call) {
       call.parser.Feed(bytes, [&events](Event event) { events.push_back(std::move(event)); });
   if (!DeliverEvents(id, events)) return false;
   if (Find(id) == nullptr) return true;
-  if (!fed) return EndStream(id, fed.error());
-  if (call.failed) return EndStream(id, *call.failed);
+  if (!fed) return EndStream(id, Error(fed.error()));
+  if (call.failed) return EndStream(id, std::move(*call.failed));
   if (!call.code) return true;
   return EndStream(id, EndOf(call.opened, call.request.url, call.transfer->Outcome(*call.code)));
 }
@@ -298,13 +298,14 @@ bool ClientCore::DeliverEvents(std::uint64_t id, const std::vector<Event>& event
   return true;
 }
 
-bool ClientCore::EndStream(std::uint64_t id, Error why) {
+bool ClientCore::EndStream(std::uint64_t id, Error&& why) {
   Call& call = *Find(id);
   const auto on_end = std::move(call.listener.on_end);
+  const Error reason = std::move(why);  // it may live in the call
   Stop(call);
   calls_.erase(id);
   const std::weak_ptr<bool> alive = alive_;
-  on_end(why);
+  on_end(reason);
   return !alive.expired();
 }
 

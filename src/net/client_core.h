@@ -57,7 +57,7 @@ class ClientCore {
   bool DeliverStream(std::uint64_t id, Call& call);
   bool OpenStream(std::uint64_t id, Call& call);
   bool DeliverEvents(std::uint64_t id, const std::vector<Event>& events);
-  bool EndStream(std::uint64_t id, Error why);  // a copy: what it is given may be the call's
+  bool EndStream(std::uint64_t id, Error&& why);
   Call* Find(std::uint64_t id);
   bool TryAgain(std::uint64_t id, Call& call, const Result<Response>& outcome);
   void WatchSilence(std::uint64_t id);

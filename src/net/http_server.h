@@ -49,7 +49,7 @@ struct ServerCounters {
   std::uint64_t accepted = 0;
   std::uint64_t requests = 0;
   std::uint64_t refused = 0;    ///< answered with 400 or more before a handler ran
-  std::uint64_t timed_out = 0;  ///< closed for not coming to an end
+  std::uint64_t timed_out = 0;  ///< closed at request_timeout, idle ones included
   std::uint64_t streams = 0;    ///< open now
   std::uint64_t slow_readers = 0;
 };

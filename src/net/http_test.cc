@@ -1,5 +1,6 @@
 // The server and the client against each other, in one loop.
 #include <gmock/gmock.h>
+#include <sys/socket.h>
 
 #include <fcntl.h>
 
@@ -108,6 +109,32 @@ TEST_F(Http, TellsAnUnknownPathFromAnotherMethod) {
   const auto answer = Ask({.method = Method::kDelete, .url = Url("/echo")});
   EXPECT_EQ(answer->status, 405);
   EXPECT_THAT(answer->body, HasSubstr("it takes POST"));
+}
+
+TEST_F(Http, ListensOnIpVersion6) {
+  auto listening = OpenListenSocket({"::1", 0});
+  if (!listening) GTEST_SKIP() << listening.error().ToString();
+  Serve({.listening = std::move(listening->fd)});
+  Connect();
+  std::string peer;
+  server_->Handle(Method::kGet, "/peer", [&peer](const Request& request) -> Result<Response> {
+    peer = request.peer;
+    return Response{};
+  });
+  EXPECT_THAT(Url("/peer"), testing::StartsWith("http://[::1]:"));
+  EXPECT_EQ(Ask({.url = Url("/peer")})->status, 200);
+  EXPECT_EQ(ParseAddress(peer)->host, "::1");
+}
+
+TEST(ListenSocketTest, SaysWhyItCannotListen) {
+  const auto taken = *OpenListenSocket({"127.0.0.1", 0});
+  EXPECT_NE(taken.address.port, 0);
+  EXPECT_EQ(OpenListenSocket(taken.address).error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(OpenListenSocket({"node7.cluster", 0}).error().code(), Code::kInvalid);
+  EXPECT_FALSE(OpenListenSocket({"192.0.2.1", 0}));  // no address of this host (RFC 5737)
+  const Fd quiet(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(BoundAddress(quiet.get()).error().code(), Code::kInvalid);
+  EXPECT_EQ(BoundAddress(taken.fd.get())->port, taken.address.port);
 }
 
 TEST_F(Http, UsesAConnectionAgain) {

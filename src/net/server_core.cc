@@ -86,6 +86,8 @@ ServerCore::~ServerCore() {
 }
 
 Status ServerCore::Start() {
+  // libmicrohttpd takes 0 for never.
+  MUSTER_CHECK(options_.stall_timeout.count() > 0 && options_.max_connections > 0);
   Fd listening = std::move(options_.listening);
   if (listening.valid()) {
     address_ = MUSTER_TRY(BoundAddress(listening.get()));

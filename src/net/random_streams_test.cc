@@ -78,7 +78,9 @@ class RandomStreams : public testing::TestWithParam<bool> {
       server_.reset();
       Serve();
     }
-    if (random_.Below(2) == 0) EXPECT_TRUE(loop_->RunOnce(std::chrono::nanoseconds(0)));
+    if (random_.Below(2) == 0) {
+      EXPECT_TRUE(loop_->RunOnce(std::chrono::nanoseconds(0)));
+    }
   }
   Writer* AnyWriter() {
     if (writers_.empty()) return nullptr;
@@ -119,7 +121,9 @@ TEST_P(RandomStreams, EndOnceInOrderAndLeaveNothing) {
     EXPECT_LE(readers_[id]->ends, 1);
     seen += readers_[id]->seen;
     const auto writer = writers_.find(id);
-    if (writer != writers_.end()) EXPECT_LE(readers_[id]->seen, writer->second->sent);
+    if (writer != writers_.end()) {
+      EXPECT_LE(readers_[id]->seen, writer->second->sent);
+    }
   }
   EXPECT_GT(seen, 100U);
 }

@@ -1,5 +1,6 @@
 #include "base/error.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -89,6 +90,11 @@ const CodeTraits& TraitsOf(Code code) {
   const auto index = static_cast<std::size_t>(code);
   MUSTER_CHECK(index < kTraits.size() && kTraits[index].code == code);
   return kTraits[index];
+}
+
+std::optional<Code> CodeNamed(std::string_view name) {
+  const auto* found = std::ranges::find(kTraits, name, &CodeTraits::name);
+  return found == kTraits.end() ? std::nullopt : std::optional(found->code);
 }
 
 Error::Error(Code code, std::string message, std::string hint)

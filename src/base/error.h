@@ -13,6 +13,7 @@
 // Values; any thread. Made where the fault is seen, passed up by MUSTER_TRY (result.h), logged once
 // where it is dropped.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,6 +44,8 @@ struct CodeTraits {
 };
 
 const CodeTraits& TraitsOf(Code code);
+/// By CodeTraits::name.
+std::optional<Code> CodeNamed(std::string_view name);
 
 class [[nodiscard]] Error {
  public:

@@ -32,6 +32,9 @@
 
 namespace muster::agent {
 
+/// Where the ranks of one host find their TCPStore.
+inline constexpr const char* kThisHost = "127.0.0.1";
+
 class RunLoop {
  public:
   /// `options` outlives the loop; `signals` are those that end a run. Starts the node: its shim

@@ -86,6 +86,7 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFac
   env.checkpoint_dir = spec::CheckpointFolder(options_->checkpoint_dir, run_folder_);
   env.checkpoint_every = options_->checkpoint_every;
   env.data = options_->data;
+  env.master_addr = facts.master_addr;
   env.master_port = facts.master_port;
   env.restart_count = facts.restart_count;
   env.max_restarts = MostRestarts(options_->policy);

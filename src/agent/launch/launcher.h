@@ -19,7 +19,8 @@ namespace muster::agent {
 struct GenerationFacts {
   Generation generation;
   std::uint32_t restart_count = 0;
-  std::uint16_t master_port = 0;  ///< of its TCPStore
+  std::string master_addr{};  ///< of its TCPStore
+  std::uint16_t master_port = 0;
 };
 
 struct GenerationStart {

@@ -35,7 +35,8 @@ struct Start {
   std::uint32_t restart_count = 0;
   std::vector<Rank> ranks{};
   std::vector<Rank> keepers{};
-  std::uint16_t master_port = 0;  ///< of the generation's TCPStore
+  std::string master_addr{};  ///< of the generation's TCPStore
+  std::uint16_t master_port = 0;
 };
 
 /// Every rank of the job runs: log rules count from here.
@@ -63,9 +64,10 @@ struct Signal {
 struct TellWords {
   Rank rank;
   Generation spawned;
-  Generation generation;  ///< of its fault: older logs are not asked for any more
-  std::uint32_t restart_count = 0;
-  std::uint16_t master_port = 0;  ///< these two for what its environment was
+  Generation generation;            ///< of its fault: older logs are not asked for any more
+  std::uint32_t restart_count = 0;  ///< this and what follows: for what its environment was
+  std::string master_addr{};
+  std::uint16_t master_port = 0;
 };
 /// The run is over: the shim goes, with all that is below it. Answered by Ended.
 struct End {
@@ -150,7 +152,7 @@ struct Losses {
 };
 /// An order could not be carried out.
 struct Failed {
-  Error error;
+  Error error{Code::kBug, {}};
 };
 /// The shim is gone, and every worker of the node with it.
 struct Lost {

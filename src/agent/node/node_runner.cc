@@ -89,11 +89,12 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
     rules_->Begin(generation_, std::move(spawned));
   }
   if (!shim_) return Error(Code::kUnavailable, "muster-shim is gone");
-  return launcher_->Start({{order.generation, order.restart_count, order.master_port},
-                           use_zygote_,
-                           order.ranks,
-                           order.keepers},
-                          *shim_, {*logs_, *pages_, *links_});
+  return launcher_->Start(
+      {{order.generation, order.restart_count, order.master_addr, order.master_port},
+       use_zygote_,
+       order.ranks,
+       order.keepers},
+      *shim_, {*logs_, *pages_, *links_});
 }
 
 void NodeRunner::Do(const order::Go&) {

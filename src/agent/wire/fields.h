@@ -1,0 +1,195 @@
+#pragma once
+// The fields of every message, said once for whoever writes, reads or checks them: an archive is
+// called with each name and value. Only for wire.cc.
+
+#include <string_view>
+
+#include "agent/node/messages.h"
+
+namespace muster::agent::wire {
+
+template <typename Message>
+struct NameOf;
+
+#define MUSTER_WIRE_NAME(type, name)                \
+  template <>                                       \
+  struct NameOf<type> {                             \
+    static constexpr std::string_view value = name; \
+  }
+MUSTER_WIRE_NAME(order::Renew, "renew");
+MUSTER_WIRE_NAME(order::Start, "start");
+MUSTER_WIRE_NAME(order::Go, "go");
+MUSTER_WIRE_NAME(order::Pause, "pause");
+MUSTER_WIRE_NAME(order::Abort, "abort");
+MUSTER_WIRE_NAME(order::Stop, "stop");
+MUSTER_WIRE_NAME(order::Kill, "kill");
+MUSTER_WIRE_NAME(order::Signal, "signal");
+MUSTER_WIRE_NAME(order::TellWords, "tell_words");
+MUSTER_WIRE_NAME(order::End, "end");
+MUSTER_WIRE_NAME(report::ZygoteReady, "zygote_ready");
+MUSTER_WIRE_NAME(report::ZygoteBroken, "zygote_broken");
+MUSTER_WIRE_NAME(report::Loading, "loading");
+MUSTER_WIRE_NAME(report::Started, "started");
+MUSTER_WIRE_NAME(report::Exited, "exited");
+MUSTER_WIRE_NAME(report::Standing, "standing");
+MUSTER_WIRE_NAME(report::Progress, "progress");
+MUSTER_WIRE_NAME(report::Stopped, "stopped");
+MUSTER_WIRE_NAME(report::RuleFired, "rule_fired");
+MUSTER_WIRE_NAME(report::Words, "words");
+MUSTER_WIRE_NAME(report::Losses, "losses");
+MUSTER_WIRE_NAME(report::Failed, "failed");
+MUSTER_WIRE_NAME(report::Lost, "lost");
+MUSTER_WIRE_NAME(report::Ended, "ended");
+#undef MUSTER_WIRE_NAME
+
+// Parts of messages.
+
+template <typename A>
+void Fields(A& a, RuleKill& m) {
+  a("name", m.name), a("why", m.why);
+}
+template <typename A>
+void Fields(A& a, Ending& m) {
+  a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
+  a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
+  a("rule", m.rule), a("advice", m.advice);
+}
+template <typename A>
+void Fields(A& a, os::StepRecord& m) {
+  a("seq", m.sequence), a("step", m.step), a.Time("begin_ns", m.begin_ns);
+  a("total_us", m.total_us), a("gen", m.generation), a("loss", m.loss), a("phase_us", m.phase_us);
+}
+template <typename A>
+void Fields(A& a, os::Pulse& m) {
+  a("gen", m.generation), a.Enum("phase", m.phase, os::kPhaseCount), a("step", m.step);
+  a("durable", m.durable_step), a("collective", m.collective), a("since_ns", m.phase_since);
+}
+template <typename A>
+void Fields(A& a, os::ProcessSight& m) {
+  a.Enum("state", m.state, 6), a("cpu_ticks", m.cpu_ticks), a("start_ticks", m.start_ticks);
+}
+template <typename A>
+void Fields(A& a, report::Progress::Step& m) {
+  a("rank", m.rank), a("record", m.record);
+}
+template <typename A>
+void Fields(A& a, report::Progress::Place& m) {
+  a("rank", m.rank), a("pulse", m.pulse), a("process", m.sight);
+}
+template <typename A>
+void Fields(A& a, LogId& m) {
+  a("rank", m.rank), a("gen", m.generation), a.Enum("stream", m.stream, 2);
+}
+template <typename A>
+void Fields(A& a, LogLoss& m) {
+  a("log", m.id), a("bytes", m.bytes);
+}
+template <typename A>
+void Fields(A& a, rules::Firing& m) {
+  a("rule", m.rule), a("name", m.name), a.Enum("action", m.action, 6), a("gen", m.generation);
+  a("rank", m.rank), a("why", m.why), a("time_ns", m.time);
+}
+
+// Orders.
+
+template <typename A>
+void Fields(A&, order::Renew&) {}
+template <typename A>
+void Fields(A& a, order::Start& m) {
+  a("gen", m.generation), a("via_zygote", m.via_zygote), a("restart_count", m.restart_count);
+  a("ranks", m.ranks), a("keepers", m.keepers);
+  a("master_addr", m.master_addr), a("master_port", m.master_port);
+}
+template <typename A>
+void Fields(A&, order::Go&) {}
+template <typename A>
+void Fields(A&, order::Pause&) {}
+template <typename A>
+void Fields(A& a, order::Abort& m) {
+  a("reason", m.reason);
+}
+template <typename A>
+void Fields(A& a, order::Stop& m) {
+  a("signal", m.signal), a("grace_ns", m.grace);
+}
+template <typename A>
+void Fields(A& a, order::Kill& m) {
+  a("rank", m.rank);
+}
+template <typename A>
+void Fields(A& a, order::Signal& m) {
+  a("number", m.number);
+}
+template <typename A>
+void Fields(A& a, order::TellWords& m) {
+  a("rank", m.rank), a("spawned", m.spawned), a("gen", m.generation);
+  a("restart_count", m.restart_count);
+  a("master_addr", m.master_addr), a("master_port", m.master_port);
+}
+template <typename A>
+void Fields(A& a, order::End& m) {
+  a("kill_shim", m.kill_shim);
+}
+
+// Reports.
+
+template <typename A>
+void Fields(A& a, report::ZygoteReady& m) {
+  a("pid", m.pid);
+}
+template <typename A>
+void Fields(A& a, report::ZygoteBroken& m) {
+  a("why", m.why);
+}
+template <typename A>
+void Fields(A& a, report::Loading& m) {
+  a("lasted_ns", m.lasted);
+}
+template <typename A>
+void Fields(A& a, report::Started& m) {
+  a("rank", m.rank), a("spawned", m.spawned), a("pid", m.pid), a("forked", m.forked);
+}
+template <typename A>
+void Fields(A& a, report::Exited& m) {
+  a("rank", m.rank), a("spawned", m.spawned), a("pid", m.pid);
+  a("ending", m.ending), a("exception", m.exception);
+}
+template <typename A>
+void Fields(A& a, report::Standing& m) {
+  a("rank", m.rank), a("spawned", m.spawned), a("quiesced", m.quiesced);
+}
+template <typename A>
+void Fields(A& a, report::Progress& m) {
+  a("steps", m.steps), a("places", m.places), a("complete", m.complete), a("missed", m.missed);
+}
+template <typename A>
+void Fields(A& a, report::Stopped& m) {
+  a("left", m.left);
+}
+template <typename A>
+void Fields(A& a, report::RuleFired& m) {
+  a("firing", m.firing);
+}
+template <typename A>
+void Fields(A& a, report::Words& m) {
+  a("rank", m.rank), a("spawned", m.spawned), a("stdout_tail", m.out_tail);
+  a("stderr_tail", m.err_tail), a("error_file", m.error_file), a("environment", m.environment);
+}
+template <typename A>
+void Fields(A& a, report::Losses& m) {
+  a("logs", m.logs), a("rules_missed", m.rules_missed);
+}
+template <typename A>
+void Fields(A& a, report::Failed& m) {
+  a("error", m.error);
+}
+template <typename A>
+void Fields(A& a, report::Lost& m) {
+  a("reason", m.reason);
+}
+template <typename A>
+void Fields(A& a, report::Ended& m) {
+  a("hung_writer", m.hung_writer), a("left_cgroup", m.left_cgroup);
+}
+
+}  // namespace muster::agent::wire

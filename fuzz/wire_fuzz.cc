@@ -10,7 +10,7 @@ namespace wire = muster::agent::wire;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  constexpr wire::RankRange kRanks{0, 64};
+  constexpr muster::agent::RankRange kRanks{0, 64};
   if (const auto order = wire::DecodeOrder(text, kRanks)) {
     const std::string once = wire::Encode(*order);
     const auto again = wire::DecodeOrder(once, kRanks);

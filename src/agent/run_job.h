@@ -25,7 +25,10 @@ enum class OnHang {
 
 struct RunOptions {
   std::string name;
-  std::uint32_t ranks = 1;
+  std::uint32_t ranks = 1;           ///< of the job, on all nodes
+  std::uint32_t nodes = 1;           ///< this host is the first of them
+  std::string listen = "0.0.0.0:0";  ///< where agents of the others dial; used with several nodes
+  std::vector<std::string> flags;    ///< of `muster run`, for agents: what job_yaml cannot hold
   std::string program;               ///< absolute path of the command
   std::vector<std::string> command;  ///< argv; the first is what the user wrote
   std::string folder;                ///< of the run; empty: PARENT/NAME-TIME-xxxx

@@ -36,7 +36,8 @@ constexpr Lasting kLasting[] = {
     {.flag = "module", .why = kInJob},
     {.flag = "no-python", .why = kInJob},
     {.flag = "run-path", .why = kInJob},
-    {.flag = "nnodes", .why = kAlways},
+    {.flag = "nnodes", .why = kInJob},
+    {.flag = "listen", .words = [](const RunFlags& f) { return Given("listen", f.listen); }},
     {.flag = "standalone", .why = kAlways},
     {.flag = "preload",
      .words =
@@ -132,6 +133,8 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                "Say that a rank hangs and leave it alone; default: kill it and recover");
   run.add_option("--grace", flags.grace_s,
                  "Seconds between TERM and KILL when workers are stopped; default 30");
+  run.add_option("--listen", flags.listen,
+                 "With several nodes: HOST:PORT where their agents dial; default 0.0.0.0:0");
   run.add_flag("--quiet", flags.quiet, "Do not show the workers' output; it is in the run folder");
   run.add_option("--line-prefix", flags.line_prefix,
                  "What stands before a line of a worker, instead of [rank generation]; ${rank}, "

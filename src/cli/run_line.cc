@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 
+#include "cli/run_flags.h"
 #include "profile/report/go_on.h"
 #include "spec/torchrun/line.h"
 
@@ -76,6 +77,24 @@ Result<std::vector<std::string>> TakeRunLine(const CLI::App& app, std::vector<st
     left.insert(left.end(), invocation.line.words.begin(), invocation.line.words.end());
   }
   return left;
+}
+
+Result<RunFlags> ReadRunWords(const std::vector<std::string>& words) {
+  CLI::App app;
+  RunFlags flags;
+  AddRunFlags(app, flags);
+  const torchrun::RunLine line = MUSTER_TRY(torchrun::SplitRunLine(words, OwnOptions(app)));
+  std::vector<std::string> left = line.own;
+  left.emplace_back("--");
+  left.insert(left.end(), line.words.begin(), line.words.end());
+  std::ranges::reverse(left);  // as CLI11 takes a vector
+  try {
+    app.parse(left);
+  } catch (const CLI::ParseError& error) {
+    return Error(Code::kInvalid, error.what());
+  }
+  MUSTER_TRY(ReadTorchrun(line, [](const std::string&) { return std::nullopt; }, flags));
+  return flags;
 }
 
 }  // namespace muster::cli

@@ -114,12 +114,6 @@ void MakeDataAbsolute(spec::Job& job) {
 
 /// What this machine must have before anything is created.
 Status CheckSupplies(const spec::Job& job) {
-  if (job.nodes.min > 1) {
-    return Error(
-        Code::kPrecondition,
-        fmt::format("the job asks for {} nodes; muster run serves one so far", job.nodes.min),
-        "set spec.nodes to 1; nothing was started");
-  }
   if (const std::uint32_t gpus = CountGpus(); job.resources.gpu > gpus) {
     return Error(
         Code::kPrecondition,
@@ -140,6 +134,28 @@ Status CheckSupplies(const spec::Job& job) {
                                job.data[i].stage ? ", and muster run does not stage data yet" : ""),
                    "check the path, or put the data there; nothing was started");
     }
+  }
+  return Ok();
+}
+
+/// What a run on several hosts cannot do yet.
+Status CheckNodes(const spec::Job& job, const std::string& program) {
+  if (job.nodes.min == 1) return Ok();
+  if (IsTrainer(program)) {
+    return Error(Code::kPrecondition,
+                 fmt::format("the job asks for {} nodes; the collectives of muster-train span one "
+                             "host so far",
+                             job.nodes.min),
+                 "set spec.nodes to 1; nothing was started");
+  }
+  using Scope = spec::LogRule::Scope;
+  for (const spec::LogRule& rule : job.log_rules) {
+    const bool waits = rule.start_within || rule.every;
+    if (rule.scope != Scope::kAll && !(rule.scope == Scope::kAny && waits)) continue;
+    return Error(Code::kPrecondition,
+                 fmt::format("log rule '{}' has scope {}, and nobody sees the lines of all {} nodes",
+                             rule.name, spec::NameOf(rule.scope), job.nodes.min),
+                 "use scope rank0 or each; nothing was started");
   }
   return Ok();
 }
@@ -219,6 +235,7 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
       job.name = NameOfCommand(flags.line.form == Form::kScript ? flags.words : job.command);
       break;
   }
+  if (flags.torchrun.nodes) job.nodes = *flags.torchrun.nodes;
   if (flags.torchrun.ranks) job.ranks_per_node = *flags.torchrun.ranks;
   if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
   if (!flags.name.empty()) job.name = flags.name;
@@ -257,6 +274,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.command = MUSTER_TRY(spec::ExpandCommand(job.command, variables));
   options.program = MUSTER_TRY(FindCommand(options.command[0], beside));
   options.shim = MUSTER_TRY(FindShim(beside));
+  MUSTER_TRY(CheckNodes(job, options.program));
   MUSTER_TRY(SetZygote(flags.preload, options));
   options.name = job.name;
   options.folder = flags.folder;
@@ -270,6 +288,10 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
+  options.nodes = job.nodes.min;
+  options.ranks *= options.nodes;
+  options.flags = WordsToGoOn(flags);
+  if (!flags.listen.empty()) options.listen = flags.listen;
   return options;
 }
 

@@ -3,6 +3,7 @@
 
 namespace muster::cli {
 
+void AddAgent(CLI::App& parent, Invocation& invocation);
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
@@ -14,6 +15,7 @@ void AddShow(CLI::App& parent, Invocation& invocation);
 void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddData(app, invocation);
   AddRun(app, invocation);
+  AddAgent(app, invocation);
   AddShow(app, invocation);
   AddReport(app, invocation);
   AddCkpt(app, invocation);

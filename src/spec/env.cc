@@ -160,6 +160,8 @@ std::string NameIn(const std::string& line) { return line.substr(0, line.find('=
 
 }  // namespace
 
+void ForgetVariable(const std::string& name) { ::unsetenv(name.c_str()); }
+
 EnvLookup ProcessEnv() {
   return [](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());

@@ -29,7 +29,8 @@ def run_job(muster, tmp_path):
 @pytest.mark.parametrize(
     ("more", "code", "text"),
     [
-        ("nodes: 2", 1, "2 nodes"),
+        ("nodes: 2\n  command: [muster-train, vit]", 1, "muster-train span one host"),
+        ("nodes: 2\n  logRules: [{name: r, pattern: x, every: 1s}]", 1, "log rule 'r' has scope any"),
         ("resources: {gpu: 99}", 1, "99 GPUs"),
         ("data: [{uri: 's3://bucket/fashion'}]", 1, "spec.data[0] is s3://bucket/fashion"),
         ("data: [{uri: /usr}, {uri: no/such/folder}]", 3, "/no/such/folder does not exist"),

@@ -258,12 +258,6 @@ def test_what_has_no_meaning_is_said_in_one_line_and_restarts_too(muster):
     assert "torchrun" not in muster("run", "--standalone", "--max-restarts=0", "--", "true").err
 
 
-def test_more_than_one_node_is_refused(muster, tmp_path):
-    done = muster("run", "--nnodes", "2:4", "--rdzv-backend", "c10d", "train.py")
-    assert done.code == 1 and "--nnodes is 2:4; muster run serves one node so far" in done.err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_variables_do_not_change_a_job_file_but_flags_do(muster, tmp_path):
     job = tmp_path / "job.yaml"
     job.write_text(

@@ -52,6 +52,7 @@ struct Ending {
   std::string hang{};    ///< what it hung in; it was killed for that
   RuleKill rule{};       ///< it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
+  std::string node{};    ///< "n2: the connection closed": it went down with that node
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };
 

@@ -103,6 +103,7 @@ Instant DiedAt(const Fault& fault) {
 }
 
 std::string Describe(const Ending& ending) {
+  if (!ending.node.empty()) return "lost with node " + ending.node;
   if (ending.start_error != 0) {
     return fmt::format("could not be started: {}{}{}", std::strerror(ending.start_error),
                        ending.advice.empty() ? "" : "; ", ending.advice);

@@ -41,6 +41,11 @@ double ToSeconds(nanoseconds time) { return std::chrono::duration<double>(time).
 RunOutcome RunLoop::End() {
   const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
   if (!node_end_) EndNode();  // the loop itself failed
+  // Who joins now finds nobody, and needs no token.
+  hub_.reset();
+  for (const char* name : {"join-token", "join-url"}) {
+    if (join_token_) static_cast<void>(folder_.files().RemoveAll(folder_.At(name)));
+  }
   NoteCommitted(kLastLook);
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;

@@ -90,22 +90,35 @@ Status RunLoop::SetUp() {
         });
       }));
   committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
+  if (options_.nodes > 1) {
+    MUSTER_TRY(SetUpGang(soft_nofile));
+  } else {
+    node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }, soft_nofile));
+    node_->Send(order::Seat{0});
+  }
+  return folder_.Begin();
+}
+
+Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile) {
   auto node = MUSTER_TRY(NodeRunner::Create({.job = &options_,
+                                             .ranks = options_.ranks / options_.nodes,
                                              .run_id = run_id_,
+                                             .shim_id = run_id_,
                                              .folder = folder_.path(),
+                                             .store_host = store_host_,
                                              .files = &folder_.files(),
                                              .console = console_,
                                              .clock = &clock_,
                                              .soft_nofile = soft_nofile},
-                                            *loop_, [this](const Report& said) { Hear(said); }));
+                                            *loop_, std::move(on_report)));
   omp_threads_ = node->omp_threads();
-  node_ = std::move(node);
-  return folder_.Begin();
+  return node;
 }
 
 RunOutcome RunLoop::Run() {
   console_->Say(
       fmt::format("muster: {}, run folder {}", Counted(options_.ranks, "rank"), folder_.path()));
+  if (hub_) TellHowToJoin();
   if (options_.ranks > 1 && omp_threads_ > 1) {
     console_->Say(
         fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "
@@ -221,7 +234,7 @@ void RunLoop::StartWhenWritten() {
   if (state_.phase != Phase::kStarting) return;
   const Action action = *std::exchange(start_, {});
   if (!*written_) return FailStart(written_->error());
-  auto store = StoreServer::Listen(*loop_);
+  auto store = StoreServer::Listen(*loop_, 0, store_host_);
   if (!store) return FailStart(store.error());
   store_ = std::move(*store);
   accounting_.Began(events_.Add("generation_started", {{"gen", action.generation.value()}}));
@@ -232,7 +245,6 @@ order::Start RunLoop::StartOf(const Action& action) const {
   order::Start start{.generation = action.generation,
                      .via_zygote = state_.use_zygote,
                      .restart_count = state_.restarts,
-                     .master_addr = kThisHost,
                      .master_port = store_->port()};
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
     const bool is_new = state_.ranks[i].state == RankState::kStarting;

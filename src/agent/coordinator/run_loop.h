@@ -18,6 +18,7 @@
 #include "agent/coordinator/plan.h"
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
+#include "agent/remote/agent_hub.h"
 #include "agent/run/accounting.h"
 #include "agent/run/committed.h"
 #include "agent/run/event_log.h"
@@ -52,6 +53,12 @@ class RunLoop {
   RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
           os::SignalFd signals);
   Status SetUp();
+  Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile);
+
+  // run_nodes.cc: several hosts
+  Status SetUpGang(std::uint64_t soft_nofile);
+  JobTicket Ticket() const;
+  void TellHowToJoin();
 
   // run_loop.cc: events in, orders out
   void Feed(Event event);
@@ -85,6 +92,9 @@ class RunLoop {
   void On(const report::Words& report);
   void On(const report::Losses& report);
   void On(const report::Failed& report);
+  void On(const report::Waiting& report);
+  void On(const report::Gone& report);
+  void On(const report::NodeLost& report);
   void On(const report::Lost& report);
   void On(const report::Ended& report);
 
@@ -145,7 +155,11 @@ class RunLoop {
   std::unique_ptr<StoreServer> store_;  ///< of this generation
   std::optional<StepFiles> steps_;
   std::uint64_t missed_steps_ = 0;
-  std::unique_ptr<Node> node_;  ///< behind the loop that it watches with
+  std::unique_ptr<Node> node_;     ///< behind the loop that it watches with
+  std::unique_ptr<AgentHub> hub_;  ///< of several nodes
+  std::string store_host_ = kThisHost;
+  std::optional<net::JoinToken> join_token_;  ///< in join-token, as long as the run lives
+  std::string join_url_;
   std::uint32_t omp_threads_ = 0;
   bool node_deaf_ = false;  ///< its shim does not answer
   std::optional<report::Ended> node_end_;

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <csignal>
 #include <utility>
 
 #include "agent/coordinator/run_loop.h"
+#include "base/text.h"
 
 namespace muster::agent {
 namespace {
@@ -133,6 +135,35 @@ void RunLoop::On(const report::Losses& report) {
 }
 
 void RunLoop::On(const report::Failed& report) { FailStart(report.error); }
+
+void RunLoop::On(const report::Waiting& report) {
+  console_->Say(fmt::format(
+      "muster: waiting for {} of {} ({} s)", Counted(report.missing, "node"), report.slots,
+      std::chrono::duration_cast<std::chrono::seconds>(report.lasted).count()));
+  Feed({.kind = Event::Kind::kLoading});
+}
+
+void RunLoop::On(const report::Gone& report) { LoseShim(report.reason); }
+
+/// To its ranks it is a death like others.
+void RunLoop::On(const report::NodeLost& report) {
+  events_.Add("node_lost", {{"gen", state_.generation.value()},
+                            {"node", report.name},
+                            {"first_rank", report.ranks.first},
+                            {"ranks", report.ranks.count},
+                            {"reason", report.reason}});
+  const Ending ending{.signal = SIGKILL,
+                      .time = clock_.Now(),
+                      .node = fmt::format("{}: {}", report.name, report.reason)};
+  for (std::uint32_t i = 0; i < report.ranks.count; ++i) {
+    const Rank rank = report.ranks.At(i);
+    Feed({.kind = Event::Kind::kExited,
+          .rank = rank,
+          .generation = state_.ranks[rank.value()].spawned,
+          .ending = ending,
+          .pid = pids_[rank.value()]});
+  }
+}
 
 void RunLoop::On(const report::Lost& report) { LoseShim(report.reason); }
 

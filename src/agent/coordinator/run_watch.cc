@@ -146,7 +146,7 @@ void RunLoop::NoteFault(const std::string& decision) {
   record.paused = now;
   faults_.push_back({std::move(record)});
   node_->Send(order::TellWords{fault.rank, fault.spawned, fault.generation, state_.restarts,
-                               kThisHost, store_ ? store_->port() : std::uint16_t{0}});
+                               store_host_, store_ ? store_->port() : std::uint16_t{0}});
   // One that struck before the last was recovered from is not forgotten.
   earlier_ = fault_sentence_ ? *fault_sentence_ + ", then " : "";
   if (earlier_.size() > kMostSentence) earlier_ = "several faults, at last ";

@@ -48,11 +48,11 @@ std::uint32_t AvailableCores() {
   return static_cast<std::uint32_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& run_folder,
-                                  const std::string& run_id) {
+Result<Launcher> Launcher::Create(const RunOptions& options, RankRange ranks,
+                                  const std::string& run_folder, const std::string& run_id) {
   Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (!null.valid()) return ErrnoError("open /dev/null", errno);
-  Launcher launcher(options, run_folder, run_id, std::move(null));
+  Launcher launcher(options, ranks, run_folder, run_id, std::move(null));
   std::array<char, PATH_MAX> cwd{};
   if (::getcwd(cwd.data(), cwd.size()) == nullptr) return ErrnoError("working folder", errno);
   launcher.cwd_ = cwd.data();
@@ -60,7 +60,7 @@ Result<Launcher> Launcher::Create(const RunOptions& options, const std::string& 
   ::umask(launcher.umask_);
   const auto lookup = spec::ProcessEnv();
   if (!lookup("OMP_NUM_THREADS")) {
-    launcher.omp_threads_ = std::max(1U, AvailableCores() / options.ranks);
+    launcher.omp_threads_ = std::max(1U, AvailableCores() / ranks.count);
   }
   launcher.unbuffered_ = !lookup("PYTHONUNBUFFERED");
   launcher.nccl_error_handling_ = lookup("TORCH_NCCL_ASYNC_ERROR_HANDLING").value_or("1");
@@ -75,8 +75,9 @@ std::string Launcher::ErrorFile(Rank rank, Generation generation) const {
 std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFacts& facts) const {
   spec::WorkerEnv env;
   env.rank = rank;
-  env.world = env.local_world = options_->ranks;
-  env.local_rank = rank.value();
+  env.world = options_->ranks;
+  env.local_world = ranks_.count;
+  env.local_rank = ranks_.IndexOf(rank);
   env.generation = facts.generation;
   env.heartbeat_fd = kHeartbeatFd;
   env.arena_fd = arena_.valid() ? kArenaFd : -1;
@@ -94,7 +95,7 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFac
   env.nccl_error_handling = nccl_error_handling_;
   if (!options_->devices.empty()) {
     env.virtual_local_rank = true;
-    env.visible_devices = options_->devices.at(rank.value());
+    env.visible_devices = options_->devices.at(ranks_.IndexOf(rank));
   }
   env.run_id = options_->run_id.empty() ? run_id_ : options_->run_id;
   env.error_file = ErrorFile(rank, facts.generation);
@@ -160,11 +161,15 @@ void Launcher::AbortCollectives(const std::string& reason) {
 }
 
 Status Launcher::Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks) {
-  arena_.Reset(::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank,
-                                          start.facts.generation.value()));
-  // EINVAL: more ranks than our collectives take (64). A program that brings its own runs without.
-  if (!arena_.valid() && errno != EINVAL) {
-    return ErrnoError("create the collectives' arena", errno);
+  // Shared memory spans one node.
+  if (ranks_.count == options_->ranks) {
+    arena_.Reset(::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank,
+                                            start.facts.generation.value()));
+    // EINVAL: more ranks than our collectives take (64). A program that brings its own runs
+    // without.
+    if (!arena_.valid() && errno != EINVAL) {
+      return ErrnoError("create the collectives' arena", errno);
+    }
   }
   // The new ranks first: they take longest.
   for (const Rank rank : start.ranks) MUSTER_TRY(StartRank(rank, start, shim, sinks));

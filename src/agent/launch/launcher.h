@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/launch/rank_links.h"
+#include "agent/launch/rank_range.h"
 #include "agent/launch/shim_client.h"
 #include "agent/logs/log_keeper.h"
 #include "agent/node/heartbeat_pages.h"
@@ -39,9 +40,13 @@ struct WorkerSinks {
 
 class Launcher {
  public:
-  /// `run_folder` is absolute. The options outlive the launcher.
-  static Result<Launcher> Create(const RunOptions& options, const std::string& run_folder,
-                                 const std::string& run_id);
+  /// Of the job's ranks those of this node. `run_folder` is absolute. The options outlive the
+  /// launcher.
+  static Result<Launcher> Create(const RunOptions& options, RankRange ranks,
+                                 const std::string& run_folder, const std::string& run_id);
+
+  /// The node's ranks begin with `first`; before any Start.
+  void Seat(std::uint32_t first) { ranks_.first = first; }
 
   /// Sends the request; whether it lives is said by the shim (Zygote). Its output goes to
   /// logs/zygote.log, or nowhere when that cannot be opened.
@@ -59,8 +64,10 @@ class Launcher {
   std::vector<std::string> RedactedEnvironment(Rank rank, const GenerationFacts& facts) const;
 
  private:
-  Launcher(const RunOptions& options, std::string run_folder, std::string run_id, Fd null)
+  Launcher(const RunOptions& options, RankRange ranks, std::string run_folder, std::string run_id,
+           Fd null)
       : options_(&options),
+        ranks_(ranks),
         run_folder_(std::move(run_folder)),
         run_id_(std::move(run_id)),
         null_(std::move(null)) {}
@@ -69,6 +76,7 @@ class Launcher {
   std::vector<std::string> OwnEnvironment(Rank rank, const GenerationFacts& facts) const;
 
   const RunOptions* options_;
+  RankRange ranks_;
   std::string run_folder_;
   std::string run_id_;
   Fd null_;

@@ -9,29 +9,29 @@ Result<Fd> RankLinks::Open(Rank rank) {
   auto [host, worker] = MUSTER_TRY(os::RecoveryHost::Create());
   const os::WatchId watch =
       MUSTER_TRY(loop_->Watch(host.fd(), EPOLLIN, [this, rank](std::uint32_t) { Read(rank); }));
-  links_[rank.value()].emplace(Link{std::move(host), watch});
+  At(rank).emplace(Link{std::move(host), watch});
   return std::move(worker);
 }
 
 void RankLinks::Commit(Rank rank, Generation generation, int arena) {
-  std::optional<Link>& link = links_[rank.value()];
+  std::optional<Link>& link = At(rank);
   if (link && !link->host.Commit(generation, arena)) Close(rank);
 }
 
 void RankLinks::CloseAll() {
-  for (std::uint32_t i = 0; i < links_.size(); ++i) Close(Rank(i));
+  for (std::uint32_t i = 0; i < links_.size(); ++i) Close(ranks_.At(i));
 }
 
 void RankLinks::Close(Rank rank) {
-  std::optional<Link>& link = links_[rank.value()];
+  std::optional<Link>& link = At(rank);
   if (!link) return;
   loop_->Remove(link->watch);
   link.reset();
 }
 
 void RankLinks::Read(Rank rank) {
-  while (links_[rank.value()]) {
-    const auto message = links_[rank.value()]->host.Receive();
+  while (At(rank)) {
+    const auto message = At(rank)->host.Receive();
     if (!message && message.error().code() == Code::kInvalid) continue;
     if (!message) return Close(rank);
     if (!*message) return;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "agent/launch/rank_range.h"
 #include "os/event_loop.h"
 #include "os/recovery_link.h"
 
@@ -17,8 +18,8 @@ class RankLinks {
   using OnMessage = std::function<void(Rank, const os::RecoveryHost::Message&)>;
 
   /// The loop outlives it.
-  RankLinks(os::EventLoop& loop, std::uint32_t ranks, OnMessage on_message)
-      : loop_(&loop), links_(ranks), on_message_(std::move(on_message)) {}
+  RankLinks(os::EventLoop& loop, RankRange ranks, OnMessage on_message)
+      : loop_(&loop), ranks_(ranks), links_(ranks.count), on_message_(std::move(on_message)) {}
   RankLinks(const RankLinks&) = delete;
   RankLinks& operator=(const RankLinks&) = delete;
   ~RankLinks() { CloseAll(); }
@@ -40,7 +41,10 @@ class RankLinks {
   void Close(Rank rank);
   void Read(Rank rank);
 
+  std::optional<Link>& At(Rank rank) { return links_[ranks_.IndexOf(rank)]; }
+
   os::EventLoop* loop_;
+  RankRange ranks_;
   std::vector<std::optional<Link>> links_;
   OnMessage on_message_;
 };

@@ -2,12 +2,12 @@
 
 namespace muster::agent {
 
-Result<HeartbeatPages> HeartbeatPages::Create(std::uint32_t ranks) {
-  HeartbeatPages pages;
-  for (std::uint32_t i = 0; i < ranks; ++i) {
-    pages.pages_.push_back(MUSTER_TRY(os::HeartbeatReader::Create(Rank(i))));
+Result<HeartbeatPages> HeartbeatPages::Create(RankRange ranks) {
+  HeartbeatPages pages(ranks);
+  for (std::uint32_t i = 0; i < ranks.count; ++i) {
+    pages.pages_.push_back(MUSTER_TRY(os::HeartbeatReader::Create(ranks.At(i))));
   }
-  pages.sequence_.resize(ranks);
+  pages.sequence_.resize(ranks.count);
   return pages;
 }
 
@@ -16,7 +16,7 @@ void HeartbeatPages::Drain(const OnStep& on_step) {
     for (const os::StepRecord& record : pages_[i].StepsAfter(sequence_[i])) {
       missed_ += record.sequence - sequence_[i] - 1;
       sequence_[i] = record.sequence;
-      on_step(Rank(i), record);
+      on_step(ranks_.At(i), record);
     }
   }
 }

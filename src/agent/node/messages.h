@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/coordinator/job_state.h"
+#include "agent/launch/rank_range.h"
 #include "agent/logs/log_keeper.h"
 #include "agent/rules/engine.h"
 #include "base/error.h"
@@ -22,6 +23,11 @@
 #include "os/process_sight.h"
 
 namespace muster::agent::order {
+
+/// The node's ranks begin with this one; before any Start. Failed when their pages cannot be had.
+struct Seat {
+  std::uint32_t first = 0;
+};
 
 /// A new shim, and a new zygote with it. Failed when there is none.
 struct Renew {};
@@ -154,6 +160,21 @@ struct Losses {
 struct Failed {
   Error error{Code::kBug, {}};
 };
+/// A Start waits for nodes.
+struct Waiting {
+  std::uint32_t missing = 0, slots = 0;
+  std::chrono::nanoseconds lasted{};
+};
+/// The agent of the node leaves, or, said by who carries its messages, is not reached any more.
+struct Gone {
+  std::string reason;
+};
+/// A node of several, and every worker on it.
+struct NodeLost {
+  std::string name;
+  RankRange ranks;
+  std::string reason;
+};
 /// The shim is gone, and every worker of the node with it.
 struct Lost {
   std::string reason;
@@ -167,12 +188,14 @@ struct Ended {
 
 namespace muster::agent {
 
-using Order = std::variant<order::Renew, order::Start, order::Go, order::Pause, order::Abort,
-                           order::Stop, order::Kill, order::Signal, order::TellWords, order::End>;
+using Order =
+    std::variant<order::Seat, order::Renew, order::Start, order::Go, order::Pause, order::Abort,
+                 order::Stop, order::Kill, order::Signal, order::TellWords, order::End>;
 
-using Report = std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading,
-                            report::Begun, report::Started, report::Exited, report::Standing,
-                            report::Progress, report::Stopped, report::RuleFired, report::Words,
-                            report::Losses, report::Failed, report::Lost, report::Ended>;
+using Report =
+    std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading, report::Begun,
+                 report::Started, report::Exited, report::Standing, report::Progress,
+                 report::Stopped, report::RuleFired, report::Words, report::Losses, report::Failed,
+                 report::Waiting, report::Gone, report::NodeLost, report::Lost, report::Ended>;
 
 }  // namespace muster::agent

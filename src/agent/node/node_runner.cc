@@ -6,6 +6,8 @@
 #include <csignal>
 #include <utility>
 
+#include "agent/run/run_folder.h"
+
 namespace muster::agent {
 namespace {
 
@@ -19,7 +21,8 @@ NodeRunner::NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_rep
     : options_(std::move(options)),
       loop_(loop),
       on_report_(std::move(on_report)),
-      workers_(options_.job->ranks),
+      ranks_{0, options_.ranks},
+      workers_(options_.ranks),
       use_zygote_(!options_.job->zygote.empty()) {}
 
 Result<std::unique_ptr<NodeRunner>> NodeRunner::Create(NodeOptions options, os::EventLoop& loop,
@@ -30,12 +33,8 @@ Result<std::unique_ptr<NodeRunner>> NodeRunner::Create(NodeOptions options, os::
 }
 
 Status NodeRunner::SetUp() {
-  pages_.emplace(MUSTER_TRY(HeartbeatPages::Create(options_.job->ranks)));
-  links_.emplace(loop_, options_.job->ranks,
-                 [this](Rank rank, const os::RecoveryHost::Message& message) {
-                   Tell(report::Standing{rank, At(rank).spawned, message.quiesced.has_value()});
-                 });
-  launcher_.emplace(MUSTER_TRY(Launcher::Create(*options_.job, options_.folder, options_.run_id)));
+  launcher_.emplace(
+      MUSTER_TRY(Launcher::Create(*options_.job, ranks_, options_.folder, options_.run_id)));
   MUSTER_TRY(StartRules());
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = options_.files,
                                        .folder = options_.folder + "/logs",
@@ -51,6 +50,20 @@ void NodeRunner::Send(const Order& order) {
   std::visit([this](const auto& what) { Do(what); }, order);
 }
 
+void NodeRunner::Do(const order::Seat& order) {
+  if (const Status taken = TakeSeat(order.first); !taken) Tell(report::Failed{taken.error()});
+}
+
+Status NodeRunner::TakeSeat(std::uint32_t first) {
+  ranks_.first = first;
+  pages_.emplace(MUSTER_TRY(HeartbeatPages::Create(ranks_)));
+  links_.emplace(loop_, ranks_, [this](Rank rank, const os::RecoveryHost::Message& message) {
+    Tell(report::Standing{rank, At(rank).spawned, message.quiesced.has_value()});
+  });
+  launcher_->Seat(first);
+  return Ok();
+}
+
 void NodeRunner::Do(const order::Renew&) {
   LeaveShim();
   if (const Status renewed = StartShim(); !renewed) Tell(report::Failed{renewed.error()});
@@ -58,6 +71,7 @@ void NodeRunner::Do(const order::Renew&) {
 
 void NodeRunner::Do(const order::Start& order) {
   start_ = order;
+  if (start_->master_addr.empty()) start_->master_addr = options_.store_host;
   use_zygote_ = use_zygote_ && order.via_zygote;
   EnsureZygote();
   if (AwaitsZygote()) TellLoading();
@@ -83,12 +97,12 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
     At(rank) = Worker{.spawned = order.generation};
   }
   for (Worker& worker : workers_) worker.stepped = false;
-  if (rules_) {
-    std::vector<Generation> spawned;
-    for (const Worker& worker : workers_) spawned.push_back(worker.spawned);
-    rules_->Begin(generation_, std::move(spawned));
-  }
+  BeginRules();
   if (!shim_) return Error(Code::kUnavailable, "muster-shim is gone");
+  MUSTER_CHECK(pages_ && links_);  // there was a Seat
+  if (options_.own_folder) {
+    MUSTER_TRY(WriteGeneration(*options_.files, options_.folder, order.generation));
+  }
   return launcher_->Start(
       {{order.generation, order.restart_count, order.master_addr, order.master_port},
        use_zygote_,
@@ -110,7 +124,7 @@ void NodeRunner::Do(const order::Abort& order) { launcher_->AbortCollectives(ord
 void NodeRunner::Do(const order::Stop& order) {
   start_.reset();
   stopping_ = true;
-  links_->CloseAll();
+  if (links_) links_->CloseAll();
   // A full restart found no new one, and the old one took everything along.
   if (!shim_) return Tell(report::Stopped{});
   if (!shim_watch_) return LoseShim("muster-shim cannot be watched");

@@ -1,7 +1,8 @@
 #pragma once
 // The agent of one node: carries out the coordinator's orders with the shim, the zygote, pipes,
 // heartbeats and recovery links of this host, and reports what happens. It decides nothing about
-// the job; what it knows of a generation is who runs in it.
+// the job; what it knows of a generation is who runs in it. Before its Seat it gets ready: shim and
+// zygote do not depend on which ranks there will be.
 //
 // Single-threaded but for the log keeper's two threads and that of the log rules. Life: Create,
 // orders, End, once.
@@ -25,8 +26,12 @@ namespace muster::agent {
 
 struct NodeOptions {
   const RunOptions* job = nullptr;  ///< outlives the runner
+  std::uint32_t ranks = 0;          ///< of the job, on this node
   std::string run_id;
-  std::string folder;  ///< of the run, on this host; absolute
+  std::string shim_id;                   ///< names the control group: one of its own on a host
+  std::string folder;                    ///< of the run, on this host; absolute
+  std::string store_host = "127.0.0.1";  ///< of a Start that names none
+  bool own_folder = false;  ///< of this node alone: it keeps the generation's number there
   FileSystem* files = nullptr;
   std::shared_ptr<Console> console;  ///< where workers' lines go
   const Clock* clock = nullptr;
@@ -57,6 +62,8 @@ class NodeRunner final : public Node {
   Status SetUp();
 
   // node_runner.cc: orders
+  void Do(const order::Seat& order);
+  Status TakeSeat(std::uint32_t first);
   void Do(const order::Renew& order);
   void Do(const order::Start& order);
   void Do(const order::Go& order);
@@ -97,14 +104,16 @@ class NodeRunner final : public Node {
   void Housekeep();
   void TellLosses();
   Status StartRules();
+  void BeginRules();
   std::function<void(const LogId&, std::string_view)> RuleTap();
 
-  Worker& At(Rank rank) { return workers_[rank.value()]; }
+  Worker& At(Rank rank) { return workers_[ranks_.IndexOf(rank)]; }
 
   const NodeOptions options_;
   os::EventLoop& loop_;
   OnReport on_report_;
-  std::vector<Worker> workers_;  ///< by rank
+  RankRange ranks_;
+  std::vector<Worker> workers_;  ///< by rank, of this node
   std::optional<ShimClient> shim_;
   std::optional<os::WatchId> shim_watch_;
   bool shim_lost_ = false;
@@ -113,7 +122,7 @@ class NodeRunner final : public Node {
   std::optional<Launcher> launcher_;
   std::unique_ptr<rules::RuleThread> rules_;  ///< none without rules; behind the loop
   std::unique_ptr<LogKeeper> logs_;           ///< behind the rules
-  std::optional<HeartbeatPages> pages_;
+  std::optional<HeartbeatPages> pages_;       ///< from its Seat on, as the links
   std::optional<RankLinks> links_;
 
   bool use_zygote_ = false;

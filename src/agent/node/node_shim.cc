@@ -52,7 +52,7 @@ Status NodeRunner::StartShim() {
   const auto grace = std::min<nanoseconds>(options_.job->policy.grace, kOrphanGrace);
   shim_.emplace(
       MUSTER_TRY(ShimClient::Start({.program = options_.job->shim,
-                                    .id = options_.run_id,
+                                    .id = options_.shim_id,
                                     .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
                                     .soft_nofile = options_.soft_nofile})));
   Handle(MUSTER_TRY(shim_->AwaitHello()));

@@ -29,6 +29,7 @@ bool SamePlace(const os::Pulse& a, const os::Pulse& b) {
 }  // namespace
 
 void NodeRunner::Publish() {
+  if (!pages_) return;
   report::Progress progress;
   pages_->Drain([&](Rank rank, const os::StepRecord& record) {
     const auto generation = static_cast<std::uint32_t>(generation_.value());
@@ -36,7 +37,8 @@ void NodeRunner::Publish() {
     progress.steps.push_back({rank, record});
   });
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
-    progress.places.push_back({Rank(i), pages_->Read(Rank(i))});
+    const Rank rank = ranks_.At(i);
+    progress.places.push_back({rank, pages_->Read(rank)});
   }
   progress.complete = true;
   progress.missed = pages_->missed();
@@ -124,6 +126,19 @@ Status NodeRunner::StartRules() {
         loop_.Post([this, firing = std::move(firing)] { Tell(report::RuleFired{firing}); });
       }));
   return Ok();
+}
+
+/// Of ranks elsewhere nothing is expected here.
+void NodeRunner::BeginRules() {
+  if (!rules_) return;
+  std::vector<Generation> spawned(options_.job->ranks);
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    spawned[ranks_.At(i).value()] = workers_[i].spawned;
+  }
+  rules_->Begin(generation_, std::move(spawned));
+  for (std::uint32_t i = 0; i < options_.job->ranks; ++i) {
+    if (!ranks_.Has(Rank(i))) rules_->Finish(Rank(i));
+  }
 }
 
 std::function<void(const LogId&, std::string_view)> NodeRunner::RuleTap() {

@@ -125,6 +125,7 @@ std::string_view TellingLine(std::string_view text) {
 /// Which watch spoke first.
 std::string LayerOf(const Ending& ending) {
   if (ending.start_error != 0) return "start";
+  if (!ending.node.empty()) return "node";
   if (!ending.rule.name.empty()) return "log-rule";
   return ending.hang.empty() ? "pidfd" : "heartbeat";
 }

@@ -1,6 +1,7 @@
 #include "agent/store/store_server.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -20,7 +21,8 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Result<std::unique_ptr<StoreServer>> StoreServer::Listen(os::EventLoop& loop, std::uint16_t port) {
+Result<std::unique_ptr<StoreServer>> StoreServer::Listen(os::EventLoop& loop, std::uint16_t port,
+                                                         const std::string& host) {
   Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return ErrnoError("socket", errno);
   // Connections of an earlier run that the kernel still remembers are no reason to refuse.
@@ -28,12 +30,14 @@ Result<std::unique_ptr<StoreServer>> StoreServer::Listen(os::EventLoop& loop, st
   ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+    return Error(Code::kInvalid, fmt::format("{} is no IPv4 address", host));
+  }
   address.sin_port = htons(port);
   auto* const raw = reinterpret_cast<sockaddr*>(&address);
   if (::bind(socket.get(), raw, sizeof(address)) < 0 || ::listen(socket.get(), SOMAXCONN) < 0) {
-    return ErrnoError(
-        port == 0 ? "listen on 127.0.0.1" : "listen on 127.0.0.1:" + std::to_string(port), errno);
+    return ErrnoError(port == 0 ? "listen on " + host : fmt::format("listen on {}:{}", host, port),
+                      errno);
   }
   socklen_t size = sizeof(address);
   if (::getsockname(socket.get(), raw, &size) < 0) return ErrnoError("getsockname", errno);

@@ -1,8 +1,9 @@
 #pragma once
 // Serves PyTorch's TCPStore to the ranks of one generation, from muster run itself: no rank's death
 // takes it along, and the next generation finds an empty store at a port of its own, so that nobody
-// dials an address of the past. 127.0.0.1 only; the protocol knows no passwords, and torchrun's
-// store is as open. A client that breaks the protocol loses its connection and nothing else.
+// dials an address of the past. The protocol knows no passwords, so one host's job listens on
+// 127.0.0.1 only; torchrun's store is as open. A client that breaks the protocol loses its
+// connection and nothing else.
 //
 // Single-threaded, in the loop that it is given; it neither blocks nor waits. Life: Listen → the
 // destructor closes every connection.
@@ -24,9 +25,10 @@ namespace muster::agent {
 
 class StoreServer {
  public:
-  /// On a port that is free, or on `port`. `loop` outlives the server. Denied, Exhausted,
-  /// AlreadyExists (the port is taken) as of bind(2).
-  static Result<std::unique_ptr<StoreServer>> Listen(os::EventLoop& loop, std::uint16_t port = 0);
+  /// On a port that is free, or on `port`, of the IPv4 address `host`. `loop` outlives the server.
+  /// Denied, Exhausted, AlreadyExists (the port is taken) as of bind(2).
+  static Result<std::unique_ptr<StoreServer>> Listen(os::EventLoop& loop, std::uint16_t port = 0,
+                                                     const std::string& host = "127.0.0.1");
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
   ~StoreServer();

@@ -8,14 +8,18 @@
 
 namespace muster::agent::wire {
 
+/// What has none stays within a process.
 template <typename Message>
 struct NameOf;
+template <typename Message>
+concept OnWire = requires { NameOf<Message>::value; };
 
 #define MUSTER_WIRE_NAME(type, name)                \
   template <>                                       \
   struct NameOf<type> {                             \
     static constexpr std::string_view value = name; \
   }
+MUSTER_WIRE_NAME(order::Seat, "seat");
 MUSTER_WIRE_NAME(order::Renew, "renew");
 MUSTER_WIRE_NAME(order::Start, "start");
 MUSTER_WIRE_NAME(order::Go, "go");
@@ -29,6 +33,7 @@ MUSTER_WIRE_NAME(order::End, "end");
 MUSTER_WIRE_NAME(report::ZygoteReady, "zygote_ready");
 MUSTER_WIRE_NAME(report::ZygoteBroken, "zygote_broken");
 MUSTER_WIRE_NAME(report::Loading, "loading");
+MUSTER_WIRE_NAME(report::Begun, "begun");
 MUSTER_WIRE_NAME(report::Started, "started");
 MUSTER_WIRE_NAME(report::Exited, "exited");
 MUSTER_WIRE_NAME(report::Standing, "standing");
@@ -38,6 +43,7 @@ MUSTER_WIRE_NAME(report::RuleFired, "rule_fired");
 MUSTER_WIRE_NAME(report::Words, "words");
 MUSTER_WIRE_NAME(report::Losses, "losses");
 MUSTER_WIRE_NAME(report::Failed, "failed");
+MUSTER_WIRE_NAME(report::Gone, "gone");
 MUSTER_WIRE_NAME(report::Lost, "lost");
 MUSTER_WIRE_NAME(report::Ended, "ended");
 #undef MUSTER_WIRE_NAME
@@ -52,7 +58,7 @@ template <typename A>
 void Fields(A& a, Ending& m) {
   a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
   a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
-  a("rule", m.rule), a("advice", m.advice);
+  a("rule", m.rule), a("advice", m.advice), a("node", m.node);
 }
 template <typename A>
 void Fields(A& a, os::StepRecord& m) {
@@ -92,6 +98,10 @@ void Fields(A& a, rules::Firing& m) {
 
 // Orders.
 
+template <typename A>
+void Fields(A& a, order::Seat& m) {
+  a("first", m.first);
+}
 template <typename A>
 void Fields(A&, order::Renew&) {}
 template <typename A>
@@ -143,7 +153,11 @@ void Fields(A& a, report::ZygoteBroken& m) {
 }
 template <typename A>
 void Fields(A& a, report::Loading& m) {
-  a("lasted_ns", m.lasted);
+  a("lasted_ns", m.lasted), a("pid", m.pid);
+}
+template <typename A>
+void Fields(A& a, report::Begun& m) {
+  a("gen", m.generation);
 }
 template <typename A>
 void Fields(A& a, report::Started& m) {
@@ -182,6 +196,10 @@ void Fields(A& a, report::Losses& m) {
 template <typename A>
 void Fields(A& a, report::Failed& m) {
   a("error", m.error);
+}
+template <typename A>
+void Fields(A& a, report::Gone& m) {
+  a("reason", m.reason);
 }
 template <typename A>
 void Fields(A& a, report::Lost& m) {

@@ -152,7 +152,7 @@ class Reader {
   }
   bool FromJson(const Json& json, Rank& value) const {
     std::uint32_t rank = 0;
-    if (!FromJson(json, rank) || rank < ranks_.first || rank - ranks_.first >= ranks_.count) {
+    if (!FromJson(json, rank) || !ranks_.Has(Rank(rank))) {
       return false;
     }
     value = Rank(rank);
@@ -233,9 +233,13 @@ std::string EncodeAs(const char* kind, const Message& message) {
   Json json = Json::object();
   std::visit(
       [&](auto copy) {
-        json[kind] = NameOf<decltype(copy)>::value;
-        Writer writer(&json);
-        Fields(writer, copy);
+        constexpr bool kHasForm = OnWire<decltype(copy)>;
+        MUSTER_CHECK(kHasForm);
+        if constexpr (kHasForm) {
+          json[kind] = NameOf<decltype(copy)>::value;
+          Writer writer(&json);
+          Fields(writer, copy);
+        }
       },
       message);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -247,6 +251,8 @@ Result<Message> DecodeAs(const Json& json, const std::string& name, RankRange ra
                          std::chrono::nanoseconds offset) {
   if constexpr (I == std::variant_size_v<Message>) {
     return Error(Code::kInvalid, fmt::format("an unknown message '{}'", name.substr(0, 40)));
+  } else if constexpr (!OnWire<std::variant_alternative_t<I, Message>>) {
+    return DecodeAs<Message, I + 1>(json, name, ranks, offset);
   } else {
     using Type = std::variant_alternative_t<I, Message>;
     if (name != NameOf<Type>::value) return DecodeAs<Message, I + 1>(json, name, ranks, offset);

@@ -4,25 +4,21 @@
 // that speaks of other ranks than its node has, is refused whole, with what is wrong with it.
 //
 // Times on the wire are nanoseconds of the sender's CLOCK_MONOTONIC; whoever reads says what to add
-// to make them its own. Bytes that are no UTF-8 are replaced.
+// to make them its own. Bytes that are no UTF-8 are replaced. `ranks` are those of the node.
 
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "agent/launch/rank_range.h"
 #include "agent/node/messages.h"
 #include "base/result.h"
 
 namespace muster::agent::wire {
 
-/// The ranks that a node may speak of: `first` … `first + count - 1`.
-struct RankRange {
-  std::uint32_t first = 0;
-  std::uint32_t count = 0;
-};
-
-/// One line without a newline.
+/// One line without a newline. Of messages that have a name there: what gangs tell of themselves
+/// (Waiting, NodeLost) has none.
 std::string Encode(const Order& order);
 std::string Encode(const Report& report);
 

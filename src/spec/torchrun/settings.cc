@@ -126,23 +126,18 @@ class Ignored {
   std::vector<std::pair<std::string, std::vector<std::string>>> entries_;
 };
 
-Status ReadNodes(const Reader& in, Ignored* ignored) {
+Status ReadNodes(const Reader& in, Settings* settings) {
   const auto asked = in.Find("nnodes");
   if (!asked) return Ok();
   const std::string_view text = asked->value;
   const auto colon = text.find(':');
   const auto least = Whole(text.substr(0, colon));
   const auto most = colon == std::string_view::npos ? least : Whole(text.substr(colon + 1));
-  if (!least || !most || *least < 1 || *most < *least)
+  constexpr std::int64_t kMostNodes = 100'000;
+  if (!least || !most || *least < 1 || *most < *least || *most > kMostNodes)
     return Refuse(*asked, "a number of nodes or MIN:MAX");
-  if (*least > 1) {
-    return Error(Code::kPrecondition,
-                 fmt::format("{} is {}; muster run serves one node so far", asked->by, text),
-                 "set it to 1; nothing was started");
-  }
-  if (*most > 1) {
-    ignored->Add(fmt::format("{} {}", asked->by, text), "muster run serves one node so far");
-  }
+  settings->nodes =
+      NodeRange{static_cast<std::uint32_t>(*least), static_cast<std::uint32_t>(*most)};
   return Ok();
 }
 
@@ -261,7 +256,7 @@ Result<Settings> ReadSettings(const RunLine& line, const EnvLookup& lookup) {
   Settings settings;
   Ignored ignored;
   MUSTER_TRY(CheckKinds(in, &settings.used));
-  MUSTER_TRY(ReadNodes(in, &ignored));
+  MUSTER_TRY(ReadNodes(in, &settings));
   MUSTER_TRY(ReadRanks(in, &settings));
   MUSTER_TRY(ReadCounts(in, &settings));
   MUSTER_TRY(ReadShown(in, &settings.shown));

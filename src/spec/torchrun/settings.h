@@ -27,6 +27,7 @@ enum class Runner {
 
 struct Settings {
   bool used = false;                          ///< a flag or a PET_ variable of torchrun was given
+  std::optional<NodeRange> nodes;             ///< --nnodes
   std::optional<RanksPerNode> ranks;          ///< --nproc-per-node
   std::optional<std::uint32_t> max_restarts;  ///< --max-restarts
   std::optional<std::uint32_t> shutdown_s;    ///< --shutdown-timeout
@@ -44,7 +45,7 @@ struct Settings {
 
 /// `lookup` gives PET_ and torchrun's other variables; a job file is not to be changed by them:
 /// none are read where the line has one. Invalid names the flag or variable and its value;
-/// Precondition: more than one node, XPUs.
+/// Precondition: XPUs.
 Result<Settings> ReadSettings(const RunLine& line, const EnvLookup& lookup);
 
 /// torchrun's TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE with ${role_name}, ${rank} and ${local_rank}

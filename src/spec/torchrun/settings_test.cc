@@ -56,12 +56,10 @@ TEST(TorchrunSettings, CountRanks) {
   }
 }
 
-TEST(TorchrunSettings, ServeOneNode) {
-  for (const char* good : {"1", "1:1"}) EXPECT_EQ(Good({"--nnodes", good, "t.py"}).ignored, "");
-  EXPECT_THAT(Good({"--nnodes", "1:4", "t.py"}).ignored,
-              HasSubstr("--nnodes 1:4 (muster run serves"));
-  for (const char* many : {"2", "2:4"})
-    EXPECT_THAT(Refusal({"--nnodes", many, "t.py"}), HasSubstr("serves one node so far"));
+TEST(TorchrunSettings, TakeANumberOfNodesOrARange) {
+  EXPECT_FALSE(Good({"t.py"}).nodes);
+  EXPECT_EQ(Good({"--nnodes", "2", "t.py"}).nodes, (NodeRange{2, 2}));
+  EXPECT_EQ(Good({"--nnodes", "1:4", "t.py"}).nodes, (NodeRange{1, 4}));
   for (const char* bad : {"0", "x", "2:1", "1:2:3", ":", ""})
     EXPECT_THAT(Refusal({std::string("--nnodes=") + bad, "t.py"}), HasSubstr("MIN:MAX"));
 }

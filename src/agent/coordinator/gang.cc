@@ -1,0 +1,234 @@
+#include "agent/coordinator/gang.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "base/text.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr auto kWaitingTold = std::chrono::seconds(5);
+
+}  // namespace
+
+Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report)
+    : options_(options), loop_(loop), on_report_(std::move(on_report)), slots_(options.slots) {
+  for (std::uint32_t i = 0; i < options.slots; ++i) {
+    slots_[i].ranks = {i * options.ranks_per_slot, options.ranks_per_slot};
+  }
+}
+
+Gang::~Gang() {
+  for (auto* timer : {&waiting_, &end_timer_, &burial_}) {
+    if (*timer) loop_.Remove(**timer);
+  }
+}
+
+void Gang::Add(const std::string& name, const MakeNode& make) {
+  const std::uint64_t id = next_id_++;
+  Member member{.id = id, .name = name};
+  member.node = make([this, id](Report report) { Hear(id, std::move(report)); });
+  spares_.push_back(std::move(member));
+  Seat();
+  StartWhenComplete();
+}
+
+/// Only while nothing runs in the free slots: who joins a generation joins it at its start.
+void Gang::Seat() {
+  for (Slot& slot : slots_) {
+    if (slot.member || spares_.empty()) continue;
+    Member member = std::move(spares_.front());
+    spares_.pop_front();
+    Take(slot, std::move(member));
+  }
+}
+
+void Gang::Take(Slot& slot, Member member) {
+  slot.member = std::move(member);
+  slot.answered = true;  // of what was ordered before it came
+  slot.member->node->Send(order::Seat{slot.ranks.first});
+}
+
+std::uint32_t Gang::Missing() const {
+  return static_cast<std::uint32_t>(
+      std::ranges::count_if(slots_, [](const Slot& slot) { return !slot.member; }));
+}
+
+void Gang::Send(const Order& order) {
+  std::visit([this](const auto& what) { Do(what); }, order);
+}
+
+void Gang::Poll() {
+  for (Slot& slot : slots_) {
+    if (slot.member) slot.member->node->Poll();
+  }
+}
+
+void Gang::Do(const order::Start& order) {
+  start_ = order;
+  waits_since_ = MonotonicClock::now();
+  Seat();
+  if (Missing() > 0) TellWaiting();
+  StartWhenComplete();
+}
+
+void Gang::StartWhenComplete() {
+  if (!start_ || Missing() > 0) return;
+  if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
+  const order::Start whole = *std::exchange(start_, {});
+  for (Slot& slot : slots_) {
+    order::Start part = whole;
+    std::erase_if(part.ranks, [&](Rank rank) { return !slot.ranks.Has(rank); });
+    std::erase_if(part.keepers, [&](Rank rank) { return !slot.ranks.Has(rank); });
+    if (std::exchange(slot.member->without_shim, false)) slot.member->node->Send(order::Renew{});
+    // What it answers may have ended the start.
+    if (slot.member) slot.member->node->Send(part);
+  }
+}
+
+void Gang::TellWaiting() {
+  const auto waited = MonotonicClock::now() - waits_since_;
+  if (waited >= options_.join_limit) {
+    start_.reset();
+    return Tell(report::Failed{Error(
+        Code::kDeadline,
+        fmt::format("{} of {} did not come within {} s", Counted(Missing(), "node"), options_.slots,
+                    std::chrono::duration_cast<std::chrono::seconds>(waited).count()),
+        "start 'muster agent' on them, or ask for fewer nodes")});
+  }
+  Tell(report::Waiting{Missing(), options_.slots, waited});
+  waiting_ = loop_.After(kWaitingTold, [this] {
+    waiting_.reset();
+    if (start_ && Missing() > 0) TellWaiting();
+  });
+}
+
+void Gang::Do(const order::Stop& order) {
+  start_.reset();
+  if (!stopping_) stopping_.emplace();
+  for (Slot& slot : slots_) slot.answered = !slot.member || slot.member->without_shim;
+  for (Slot& slot : slots_) {
+    if (!slot.answered) slot.member->node->Send(order);
+  }
+  AnswerIfAllDid();
+}
+
+void Gang::Do(const order::End& order) {
+  start_.reset();
+  stopping_.reset();
+  ending_.emplace();
+  // Spares are told as well; nobody waits for them.
+  for (Member& spare : spares_) spare.node->Send(order);
+  for (Slot& slot : slots_) slot.answered = !slot.member;
+  end_timer_ = loop_.After(options_.end_limit, [this] {
+    end_timer_.reset();
+    for (Slot& slot : slots_) slot.answered = true;
+    AnswerIfAllDid();
+  });
+  for (Slot& slot : slots_) {
+    if (!slot.answered) slot.member->node->Send(order);
+  }
+  AnswerIfAllDid();
+}
+
+void Gang::Do(const order::Kill& order) {
+  Slot& slot = SlotOf(order.rank);
+  if (slot.member) slot.member->node->Send(order);
+}
+
+void Gang::Do(const order::TellWords& order) {
+  Slot& slot = SlotOf(order.rank);
+  if (slot.member) return slot.member->node->Send(order);
+  Tell(report::Words{order.rank, order.spawned});  // they went with the node
+}
+
+void Gang::Hear(std::uint64_t member, Report report) {
+  Slot* slot = SlotOf(member);
+  if (slot == nullptr) {
+    if (!std::holds_alternative<report::Gone>(report)) return;
+    const auto spare = std::ranges::find(spares_, member, &Member::id);
+    if (spare == spares_.end()) return;
+    Bury(std::move(*spare));
+    spares_.erase(spare);
+    return;
+  }
+  std::visit(
+      [&](auto& what) {
+        if constexpr (requires { On(*slot, what); }) {
+          On(*slot, what);
+        } else {
+          Tell(std::move(what));
+        }
+      },
+      report);
+}
+
+void Gang::On(Slot& slot, const report::Stopped& report) {
+  if (!stopping_) return;
+  stopping_->left += report.left;
+  slot.answered = true;
+  AnswerIfAllDid();
+}
+
+void Gang::On(Slot& slot, const report::Ended& report) {
+  if (!ending_) return;
+  ending_->hung_writer = ending_->hung_writer || report.hung_writer;
+  if (!report.left_cgroup.empty()) ending_->left_cgroup = report.left_cgroup;
+  slot.answered = true;
+  AnswerIfAllDid();
+}
+
+void Gang::On(Slot& slot, const report::Lost& report) {
+  slot.member->without_shim = true;
+  Lose(slot, report.reason);
+}
+
+void Gang::On(Slot& slot, const report::Gone& report) {
+  Member member = *std::exchange(slot.member, {});
+  const std::string name = member.name;
+  const bool without_shim = member.without_shim;
+  Bury(std::move(member));
+  // A node that lost its shim before was told of then.
+  if (!without_shim) Tell(report::NodeLost{name, slot.ranks, report.reason});
+  slot.answered = true;
+  AnswerIfAllDid();
+}
+
+void Gang::Lose(Slot& slot, const std::string& reason) {
+  Tell(report::NodeLost{slot.member->name, slot.ranks, reason});
+  slot.answered = true;
+  AnswerIfAllDid();
+}
+
+void Gang::Bury(Member member) {
+  buried_.push_back(std::move(member));
+  if (burial_) return;
+  burial_ = loop_.After(nanoseconds(0), [this] {
+    burial_.reset();
+    buried_.clear();
+  });
+}
+
+void Gang::AnswerIfAllDid() {
+  if (!std::ranges::all_of(slots_, &Slot::answered)) return;
+  if (ending_) {
+    if (end_timer_) loop_.Remove(*std::exchange(end_timer_, {}));
+    Tell(*std::exchange(ending_, {}));
+  } else if (stopping_) {
+    Tell(*std::exchange(stopping_, {}));
+  }
+}
+
+Gang::Slot* Gang::SlotOf(std::uint64_t member) {
+  const auto found = std::ranges::find_if(
+      slots_, [&](const Slot& slot) { return slot.member && slot.member->id == member; });
+  return found == slots_.end() ? nullptr : &*found;
+}
+
+Gang::Slot& Gang::SlotOf(Rank rank) { return slots_[rank.value() / options_.ranks_per_slot]; }
+
+}  // namespace muster::agent

@@ -1,0 +1,102 @@
+#pragma once
+// Several nodes that work on one job, as one: an order goes to the nodes that it concerns, and what
+// all must answer (Stopped, Ended) is reported once all have. Slots stay, nodes come and go: a
+// slot's ranks go down with its node (NodeLost), and the next Start waits until every slot has a
+// node again, from the spare ones first.
+//
+// Owner: the coordinator's loop.
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/launch/rank_range.h"
+#include "agent/node/node.h"
+#include "os/event_loop.h"
+
+namespace muster::agent {
+
+struct GangOptions {
+  std::uint32_t slots = 1;
+  std::uint32_t ranks_per_slot = 1;
+  /// How long a Start waits for nodes; then it has Failed.
+  nanoseconds join_limit = std::chrono::minutes(10);
+  nanoseconds end_limit = std::chrono::seconds(20);
+};
+
+class Gang final : public Node {
+ public:
+  using MakeNode = std::function<std::unique_ptr<Node>(OnReport)>;
+
+  Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report);
+  ~Gang() override;
+
+  /// A node that can take a slot; it is made with where its reports go. It gets the lowest slot
+  /// that is free, or waits as a spare.
+  void Add(const std::string& name, const MakeNode& make);
+
+  void Send(const Order& order) override;
+  void Poll() override;
+
+ private:
+  struct Member {
+    std::uint64_t id = 0;
+    std::string name;
+    std::unique_ptr<Node> node;
+    bool without_shim = false;  ///< it lost it and needs another before it can work
+  };
+  struct Slot {
+    RankRange ranks;
+    std::optional<Member> member;
+    bool answered = false;  ///< the order that all must answer
+  };
+
+  void Do(const order::Start& order);
+  void Do(const order::Stop& order);
+  void Do(const order::End& order);
+  void Do(const order::Kill& order);
+  void Do(const order::TellWords& order);
+  template <typename Other>
+  void Do(const Other& order) {
+    for (Slot& slot : slots_) {
+      if (slot.member) slot.member->node->Send(order);
+    }
+  }
+
+  void Hear(std::uint64_t member, Report report);
+  void On(Slot& slot, const report::Stopped& report);
+  void On(Slot& slot, const report::Ended& report);
+  void On(Slot& slot, const report::Lost& report);
+  void On(Slot& slot, const report::Gone& report);
+
+  Slot* SlotOf(std::uint64_t member);
+  Slot& SlotOf(Rank rank);
+  void Seat();
+  void Take(Slot& slot, Member member);
+  std::uint32_t Missing() const;
+  void StartWhenComplete();
+  void TellWaiting();
+  void AnswerIfAllDid();
+  void Lose(Slot& slot, const std::string& reason);
+  void Bury(Member member);
+  void Tell(Report report) { on_report_(std::move(report)); }
+
+  const GangOptions options_;
+  os::EventLoop& loop_;
+  OnReport on_report_;
+  std::vector<Slot> slots_;
+  std::deque<Member> spares_;
+  std::vector<Member> buried_;  ///< gone; destroyed in a later turn, for they may be calling us
+  std::uint64_t next_id_ = 1;
+  std::optional<order::Start> start_;  ///< waits for nodes
+  Instant waits_since_{};
+  std::optional<report::Stopped> stopping_;  ///< what was answered so far
+  std::optional<report::Ended> ending_;
+  std::optional<os::TimerId> waiting_;
+  std::optional<os::TimerId> end_timer_;
+  std::optional<os::TimerId> burial_;
+};
+
+}  // namespace muster::agent

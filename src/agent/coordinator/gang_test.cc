@@ -1,0 +1,181 @@
+#include "agent/coordinator/gang.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+/// A node that only remembers its orders; the test answers for it.
+struct FakeNode final : Node {
+  FakeNode(std::vector<Order>* orders_list, OnReport on_report)
+      : orders(orders_list), report(std::move(on_report)) {}
+  void Send(const Order& order) override { orders->push_back(order); }
+  void Poll() override { report(report::Progress{}); }
+  std::vector<Order>* orders;
+  OnReport report;
+};
+
+/// Two slots of two ranks.
+class GangTest : public testing::Test {
+ protected:
+  GangTest() : loop_(*os::EventLoop::Create()) {
+    gang_ = std::make_unique<Gang>(
+        GangOptions{.slots = 2, .ranks_per_slot = 2, .join_limit = milliseconds(1)}, *loop_,
+        [this](Report report) { reports_.push_back(std::move(report)); });
+  }
+  void Add(const std::string& name) {
+    gang_->Add(name, [&](OnReport on_report) {
+      auto node = std::make_unique<FakeNode>(&orders_[name], std::move(on_report));
+      nodes_[name] = node.get();
+      return node;
+    });
+  }
+  void AddTwo() {
+    Add("a");
+    Add("b");
+  }
+  template <typename T>
+  std::vector<T> Ordered(const std::string& name) {
+    std::vector<T> found;
+    for (const Order& order : orders_[name]) {
+      if (const auto* one = std::get_if<T>(&order)) found.push_back(*one);
+    }
+    return found;
+  }
+  template <typename T>
+  std::vector<T> Reported() const {
+    std::vector<T> found;
+    for (const Report& report : reports_) {
+      if (const auto* one = std::get_if<T>(&report)) found.push_back(*one);
+    }
+    return found;
+  }
+  static order::Start StartAll() {
+    return {.generation = Generation(1), .ranks = {Rank(0), Rank(1), Rank(2), Rank(3)}};
+  }
+
+  std::unique_ptr<os::EventLoop> loop_;
+  std::map<std::string, std::vector<Order>> orders_;
+  std::map<std::string, FakeNode*> nodes_;
+  std::vector<Report> reports_;
+  std::unique_ptr<Gang> gang_;
+};
+
+TEST_F(GangTest, GivesEachNodeItsRanksOnceAllAreThere) {
+  Add("a");
+  gang_->Send(StartAll());
+  EXPECT_TRUE(Ordered<order::Start>("a").empty());
+  ASSERT_EQ(Reported<report::Waiting>().size(), 1);
+  EXPECT_EQ(Reported<report::Waiting>()[0].missing, 1);
+  Add("b");
+  EXPECT_EQ(Ordered<order::Seat>("b").at(0).first, 2);
+  EXPECT_THAT(Ordered<order::Start>("a").at(0).ranks, testing::ElementsAre(Rank(0), Rank(1)));
+  EXPECT_THAT(Ordered<order::Start>("b").at(0).ranks, testing::ElementsAre(Rank(2), Rank(3)));
+}
+
+TEST_F(GangTest, FailsAStartForWhichTooFewNodesCome) {
+  Add("a");
+  gang_->Send(StartAll());
+  while (Reported<report::Failed>().empty()) {
+    ASSERT_TRUE(loop_->RunOnce(seconds(10)));
+  }
+  EXPECT_THAT(Reported<report::Failed>()[0].error.ToString(), testing::HasSubstr("1 node of 2"));
+  Add("b");
+  EXPECT_TRUE(Ordered<order::Start>("b").empty()) << "it is over";
+}
+
+TEST_F(GangTest, SendsWhatConcernsOneRankToItsNodeOnly) {
+  AddTwo();
+  gang_->Send(order::Kill{Rank(3)});
+  EXPECT_TRUE(Ordered<order::Kill>("a").empty());
+  EXPECT_EQ(Ordered<order::Kill>("b").size(), 1);
+  gang_->Send(order::Abort{"because"});
+  EXPECT_EQ(Ordered<order::Abort>("a").size(), 1);
+  EXPECT_EQ(Ordered<order::Abort>("b").size(), 1);
+}
+
+TEST_F(GangTest, IsStoppedWhenEveryNodeIs) {
+  AddTwo();
+  gang_->Send(order::Stop{15, seconds(1)});
+  nodes_["b"]->report(report::Stopped{1});
+  EXPECT_TRUE(Reported<report::Stopped>().empty());
+  nodes_["a"]->report(report::Stopped{2});
+  ASSERT_EQ(Reported<report::Stopped>().size(), 1);
+  EXPECT_EQ(Reported<report::Stopped>()[0].left, 3);
+}
+
+TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
+  AddTwo();
+  gang_->Send(order::Stop{15, seconds(1)});
+  nodes_["a"]->report(report::Stopped{});
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  ASSERT_EQ(Reported<report::NodeLost>().size(), 1);
+  EXPECT_EQ(Reported<report::NodeLost>()[0].name, "b");
+  EXPECT_EQ(Reported<report::NodeLost>()[0].ranks, (RankRange{2, 2}));
+  gang_->Send(order::Stop{9, {}});
+  nodes_["a"]->report(report::Stopped{});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 2);
+  gang_->Send(order::TellWords{Rank(2), Generation(1), Generation(1)});
+  EXPECT_EQ(Reported<report::Words>().size(), 1) << "nobody is left to ask";
+}
+
+TEST_F(GangTest, PutsASpareIntoTheSlotOfALostNode) {
+  AddTwo();
+  Add("spare");
+  EXPECT_TRUE(orders_["spare"].empty());
+  nodes_["a"]->report(report::Gone{"the connection closed"});
+  gang_->Send(StartAll());
+  EXPECT_EQ(Ordered<order::Seat>("spare").at(0).first, 0);
+  EXPECT_THAT(Ordered<order::Start>("spare").at(0).ranks, testing::ElementsAre(Rank(0), Rank(1)));
+  EXPECT_EQ(Ordered<order::Seat>("b").size(), 1) << "slots are stable";
+}
+
+TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
+  AddTwo();
+  gang_->Send(StartAll());
+  nodes_["a"]->report(report::Lost{"muster-shim died"});
+  EXPECT_EQ(Reported<report::NodeLost>().size(), 1);
+  gang_->Send(order::Stop{15, {}});
+  nodes_["b"]->report(report::Stopped{});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  gang_->Send(StartAll());
+  EXPECT_EQ(Ordered<order::Renew>("a").size(), 1);
+  EXPECT_EQ(Ordered<order::Start>("a").size(), 2);
+  EXPECT_TRUE(Ordered<order::Renew>("b").empty());
+}
+
+TEST_F(GangTest, ForgetsASpareThatGoes) {
+  AddTwo();
+  Add("spare");
+  nodes_["spare"]->report(report::Gone{"the connection closed"});
+  EXPECT_TRUE(Reported<report::NodeLost>().empty());
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  gang_->Send(StartAll());
+  EXPECT_EQ(Reported<report::Waiting>().size(), 1);
+}
+
+TEST_F(GangTest, EndsWhenEveryNodeHasAndTellsTheSpares) {
+  AddTwo();
+  Add("spare");
+  gang_->Send(order::End{});
+  EXPECT_EQ(Ordered<order::End>("spare").size(), 1);
+  nodes_["a"]->report(report::Ended{true, ""});
+  EXPECT_TRUE(Reported<report::Ended>().empty());
+  nodes_["b"]->report(report::Ended{false, "/sys/fs/cgroup/x"});
+  ASSERT_EQ(Reported<report::Ended>().size(), 1);
+  EXPECT_TRUE(Reported<report::Ended>()[0].hung_writer);
+  EXPECT_EQ(Reported<report::Ended>()[0].left_cgroup, "/sys/fs/cgroup/x");
+}
+
+TEST_F(GangTest, EndsAtOnceWithoutAnyNode) {
+  gang_->Send(order::End{});
+  EXPECT_EQ(Reported<report::Ended>().size(), 1);
+}
+
+}  // namespace
+}  // namespace muster::agent

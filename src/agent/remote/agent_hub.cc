@@ -1,0 +1,112 @@
+#include "agent/remote/agent_hub.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <utility>
+
+#include "agent/remote/remote_peer.h"
+
+namespace muster::agent {
+namespace {
+
+constexpr Bytes kMostReports = 64_MiB;  // two tails of 64 KiB for each of many ranks, and steps
+
+/// The gang owns its nodes alone; the peer is the hub's to find.
+class SharedNode final : public Node {
+ public:
+  explicit SharedNode(std::shared_ptr<RemotePeer> peer) : peer_(std::move(peer)) {}
+  void Send(const Order& order) override { peer_->Send(order); }
+  void Poll() override { peer_->Poll(); }
+
+ private:
+  std::shared_ptr<RemotePeer> peer_;
+};
+
+}  // namespace
+
+AgentHub::AgentHub(os::EventLoop& loop, JobTicket ticket, std::string version, OnJoin on_join)
+    : loop_(loop),
+      ticket_(std::move(ticket)),
+      version_(std::move(version)),
+      on_join_(std::move(on_join)) {}
+
+AgentHub::~AgentHub() = default;
+
+Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptions options,
+                                                   OnJoin on_join) {
+  std::unique_ptr<AgentHub> hub(new AgentHub(loop, std::move(options.ticket),
+                                             std::move(options.version), std::move(on_join)));
+  net::ServerOptions server{.address = options.address};
+  server.tls = std::move(options.tls);
+  server.token = options.token;
+  server.max_body = kMostReports;
+  server.heartbeat = hub->ticket_.lease / 4;
+  hub->server_ = MUSTER_TRY(net::HttpServer::Listen(loop, std::move(server)));
+  AgentHub* self = hub.get();
+  hub->server_->Handle(net::Method::kPost, "/v1/agents",
+                       [self](const net::Request& request) { return self->Join(request); });
+  hub->server_->HandleEvents("/v1/agents/{agent}/orders",
+                             [self](const net::Request& request, net::EventStream stream) {
+                               return self->OpenOrders(request, std::move(stream));
+                             });
+  hub->server_->Handle(net::Method::kPost, "/v1/agents/{agent}/reports",
+                       [self](const net::Request& request) { return self->TakeReports(request); });
+  return hub;
+}
+
+Result<net::Response> AgentHub::Join(const net::Request& request) {
+  const JoinRequest join = MUSTER_TRY(ParseJoin(request.body));
+  if (const std::string why = WhyNotTogether(join, version_); !why.empty()) {
+    return Error(Code::kPrecondition, why, "install the same version on both hosts");
+  }
+  std::erase_if(peers_, [](const auto& entry) { return entry.second.expired(); });
+  for (const auto& [id, weak] : peers_) {
+    const auto peer = weak.lock();
+    if (peer && peer->name() == join.name) {
+      return Error(Code::kConflict,
+                   fmt::format("a node named {} has joined this job already", join.name),
+                   "give each agent a --name of its own");
+    }
+  }
+  JobTicket ticket = ticket_;
+  ticket.agent = fmt::format("a{}", ++joined_);
+  auto peer = std::make_shared<RemotePeer>(loop_, join.name, ticket.ranks_per_node, ticket.lease);
+  peers_[ticket.agent] = peer;
+  on_join_(join.name, [&](OnReport on_report) {
+    peer->HearWith(std::move(on_report));
+    return std::make_unique<SharedNode>(peer);
+  });
+  return net::Response{.body = FormatTicket(ticket)};
+}
+
+Result<std::shared_ptr<RemotePeer>> AgentHub::Find(const net::Request& request) {
+  const std::string& id = request.bound.at("agent");
+  const auto found = peers_.find(id);
+  auto peer = found == peers_.end() ? nullptr : found->second.lock();
+  if (peer) return peer;
+  return Error(Code::kDenied, fmt::format("agent {} was given up", id.substr(0, 40)),
+               "its workers end; it can join again");
+}
+
+Status AgentHub::OpenOrders(const net::Request& request, net::EventStream stream) {
+  const auto peer = MUSTER_TRY(Find(request));
+  std::uint64_t seen = 0;
+  if (const auto last = net::FindHeader(request.headers, "Last-Event-ID")) {
+    const auto [end, error] = std::from_chars(last->data(), last->data() + last->size(), seen);
+    if (error != std::errc{} || end != last->data() + last->size()) {
+      return Error(Code::kInvalid, "Last-Event-ID is no number");
+    }
+  }
+  peer->Open(std::move(stream), seen);
+  return Ok();
+}
+
+Result<net::Response> AgentHub::TakeReports(const net::Request& request) {
+  const auto peer = MUSTER_TRY(Find(request));
+  const ReportBatch batch = MUSTER_TRY(ParseBatch(request.body));
+  const std::uint64_t taken = MUSTER_TRY(peer->Take(batch));
+  return net::Response{.body = fmt::format(R"({{"taken":{}}})", taken)};
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,200 @@
+#include "agent/remote/agent_process.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "agent/node/node_runner.h"
+#include "base/bytes.h"
+#include "base/durable.h"
+#include "os/signals.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr Bytes kFacts{1 << 16};
+constexpr auto kLastPosts = seconds(5);
+
+/// One life of the agent.
+class AgentProcess {
+ public:
+  explicit AgentProcess(const AgentOptions& options) : options_(options) {}
+  Result<int> Run();
+
+ private:
+  Status SetUp();
+  void TakeTicket(const JobTicket& ticket);
+  Status Prepare(const JobTicket& ticket);
+  void Take(const Order& order);
+  void Hear(Report report);
+  void ReadSignals();
+  void Leave(int exit_code, const std::string& why);
+  void EndNode();
+  void StopWhenDelivered();
+
+  const AgentOptions& options_;
+  std::unique_ptr<os::EventLoop> loop_;
+  std::optional<os::SignalFd> signals_;
+  std::shared_ptr<Console> console_;
+  std::unique_ptr<AgentLink> link_;
+  std::optional<RunOptions> job_;
+  std::unique_ptr<NodeRunner> node_;  ///< behind the loop and the job
+  int exit_code_ = 0;
+  bool ended_ = false;  ///< the node has
+  Instant stop_by_ = kNever;
+  std::optional<Error> error_;
+};
+
+/// The folder of the run, if this host sees it too: then its record is one.
+bool IsShared(const JobTicket& ticket) {
+  const auto facts = PosixFiles().ReadAll(ticket.folder + "/lock", kFacts);
+  return facts && facts->find('"' + ticket.run_id + '"') != std::string::npos;
+}
+
+Status MakeFolders(const std::string& folder) {
+  for (const char* name : {"", "/logs", "/errors", "/checkpoints"}) {
+    std::error_code failed;
+    std::filesystem::create_directories(folder + name, failed);
+    if (failed) return ErrnoError("make " + folder + name, failed.value());
+  }
+  std::error_code failed;
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
+  if (failed) return ErrnoError("chmod " + folder, failed.value());
+  return Ok();
+}
+
+Result<int> AgentProcess::Run() {
+  MUSTER_TRY(SetUp());
+  link_->Join();
+  MUSTER_TRY(loop_->Run());
+  if (node_ && !ended_) EndNode();
+  console_->Flush(seconds(1));
+  if (error_) return *error_;
+  return exit_code_;
+}
+
+Status AgentProcess::SetUp() {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::vector<int> watched = {SIGINT, SIGTERM, SIGQUIT};
+  struct sigaction hup{};
+  // It stays ignored for who was started by nohup.
+  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
+    watched.push_back(SIGHUP);
+  }
+  signals_.emplace(MUSTER_TRY(os::SignalFd::Block(watched)));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  loop_ = MUSTER_TRY(os::EventLoop::Create());
+  MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
+  if (options_.lifeline_fd >= 0) {
+    MUSTER_TRY(loop_->Watch(options_.lifeline_fd, EPOLLIN, [this](std::uint32_t) {
+      char byte = 0;
+      if (::read(options_.lifeline_fd, &byte, 1) > 0) return;
+      Leave(1, "the coordinator is gone");
+    }));
+  }
+  console_ = std::make_shared<Console>(ConsoleOptions{}, SystemClock());
+  link_ = MUSTER_TRY(
+      AgentLink::Create(*loop_, options_.link,
+                        {.on_ticket = [this](const JobTicket& ticket) { TakeTicket(ticket); },
+                         .on_order = [this](const Order& order) { Take(order); },
+                         .on_end =
+                             [this](const Error& error) {
+                               if (exit_code_ == 0) error_ = error;  // who leaves is given up
+                               Leave(1, error.message());
+                             }}));
+  return Ok();
+}
+
+/// The coordinator hears what this host lacks, and decides.
+void AgentProcess::TakeTicket(const JobTicket& ticket) {
+  console_->Say(fmt::format("muster: joined run {} as {}", ticket.run_id, options_.link.join.name));
+  if (const Status prepared = Prepare(ticket); !prepared) {
+    error_ = prepared.error();
+    link_->Send(report::Failed{
+        Error(prepared.error()).Within(fmt::format("node {}", options_.link.join.name))});
+    stop_by_ = MonotonicClock::now() + kLastPosts;
+    ended_ = true;
+    StopWhenDelivered();
+  }
+}
+
+Status AgentProcess::Prepare(const JobTicket& ticket) {
+  if (::chdir(ticket.cwd.c_str()) < 0) {
+    return ErrnoError("cd " + ticket.cwd, errno)
+        .Hint("the job's working folder must be on every node; share it or make it");
+  }
+  const bool shared = IsShared(ticket);
+  const std::string folder = shared ? ticket.folder : options_.state_folder + "/" + ticket.run_id;
+  MUSTER_TRY(MakeFolders(folder));
+  const std::string job_file = folder + "/job.yaml";
+  if (!shared) MUSTER_TRY(WriteDurably(PosixFiles(), job_file, AsBytes(ticket.job_yaml)));
+  job_ = MUSTER_TRY(options_.options_for(ticket, job_file));
+  job_->ranks = ticket.ranks;
+  node_ = MUSTER_TRY(NodeRunner::Create({.job = &*job_,
+                                         .ranks = ticket.ranks_per_node,
+                                         .run_id = ticket.run_id,
+                                         .shim_id = ticket.run_id + "-" + ticket.agent,
+                                         .folder = folder,
+                                         .store_host = options_.link.coordinator.address.host,
+                                         .own_folder = !shared,
+                                         .files = &PosixFiles(),
+                                         .console = console_,
+                                         .clock = &SystemClock()},
+                                        *loop_, [this](Report said) { Hear(std::move(said)); }));
+  return Ok();
+}
+
+void AgentProcess::Take(const Order& order) {
+  if (node_ && !ended_) node_->Send(order);
+}
+
+void AgentProcess::Hear(Report report) {
+  if (std::holds_alternative<report::Ended>(report)) {
+    ended_ = true;
+    stop_by_ = MonotonicClock::now() + kLastPosts;
+  }
+  link_->Send(report);
+  if (ended_) StopWhenDelivered();
+}
+
+void AgentProcess::StopWhenDelivered() {
+  if (link_->delivered() || MonotonicClock::now() >= stop_by_) return loop_->Stop();
+  loop_->After(milliseconds(10), [this] { StopWhenDelivered(); });
+}
+
+void AgentProcess::ReadSignals() {
+  for (;;) {
+    const auto signal = signals_->Read();
+    if (!signal || !*signal) return;
+    const int number = (*signal)->number;
+    Leave(128 + number, "it was told to end by " + os::SignalName(number));
+  }
+}
+
+/// Before the job's end: the coordinator is told, if it can be, and the workers go.
+void AgentProcess::Leave(int exit_code, const std::string& why) {
+  if (ended_ || exit_code_ != 0) return loop_->Stop();
+  exit_code_ = exit_code;
+  console_->Say("muster: leaving: " + why);
+  if (!node_) return loop_->Stop();
+  link_->Send(report::Gone{why});
+  EndNode();
+}
+
+void AgentProcess::EndNode() {
+  node_->Send(order::Stop{SIGTERM, {}});
+  node_->Send(order::End{});
+}
+
+}  // namespace
+
+Result<int> RunAgent(const AgentOptions& options) { return AgentProcess(options).Run(); }
+
+}  // namespace muster::agent

@@ -1,0 +1,121 @@
+#include "agent/remote/remote_peer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/wire/wire.h"
+
+namespace muster::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A process that died takes its connections along at once; one that lives dials again in less.
+constexpr auto kRedial = milliseconds(300);
+constexpr int kLooksPerLease = 8;
+
+}  // namespace
+
+RemotePeer::RemotePeer(os::EventLoop& loop, std::string name, std::uint32_t ranks,
+                       milliseconds lease)
+    : loop_(loop),
+      name_(std::move(name)),
+      lease_(lease),
+      ranks_{0, ranks},
+      heard_(MonotonicClock::now()) {
+  Watch();
+}
+
+RemotePeer::~RemotePeer() {
+  for (auto* timer : {&lease_timer_, &redial_timer_}) {
+    if (*timer) loop_.Remove(**timer);
+  }
+}
+
+void RemotePeer::Send(const Order& order) {
+  if (const auto* seat = std::get_if<order::Seat>(&order)) ranks_.first = seat->first;
+  unseen_.push_back({++orders_, wire::Encode(order)});
+  Deliver(unseen_.back());
+}
+
+void RemotePeer::Deliver(const Sent& order) {
+  if (!stream_ || !stream_->open()) return;  // the next stream brings it
+  // One that takes nothing any more ends; its end is heard in a later turn.
+  static_cast<void>(
+      stream_->Send({.id = std::to_string(order.number), .type = "order", .data = order.text}));
+}
+
+void RemotePeer::Open(net::EventStream stream, std::uint64_t seen) {
+  heard_ = MonotonicClock::now();
+  if (redial_timer_) loop_.Remove(*std::exchange(redial_timer_, {}));
+  const std::uint64_t number = ++streams_;
+  stream.OnEnd([weak = weak_from_this(), number](net::StreamEnd) {
+    const auto self = weak.lock();
+    if (self && self->streams_ == number) self->CloseSoon();
+  });
+  stream_ = std::move(stream);
+  Forget(seen);
+  for (const Sent& order : unseen_) Deliver(order);
+}
+
+void RemotePeer::Forget(std::uint64_t seen) {
+  while (!unseen_.empty() && unseen_.front().number <= seen) unseen_.pop_front();
+}
+
+Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
+  heard_ = MonotonicClock::now();
+  // The quickest way that a batch took is the nearest to none.
+  const auto offset = heard_ - batch.sent;
+  offset_ = offset_ ? std::min(*offset_, offset) : offset;
+  if (batch.first > reports_ + 1) {
+    return Error(Code::kInvalid, fmt::format("reports from {} on, but {} was the last to come",
+                                             batch.first, reports_));
+  }
+  Forget(batch.seen);
+  std::uint64_t number = batch.first;
+  for (const std::string& text : batch.reports) {
+    if (number++ <= reports_) continue;  // it came before
+    ++reports_;
+    auto report = wire::DecodeReport(text, ranks_, *offset_);
+    if (!report) {
+      Lose("it sent what is no report: " + report.error().message());
+      return report.error();
+    }
+    if (gone_) break;
+    if (const auto* left = std::get_if<report::Gone>(&*report)) {
+      Lose(left->reason);
+      break;
+    }
+    on_report_(std::move(*report));
+  }
+  return reports_;
+}
+
+void RemotePeer::Watch() {
+  lease_timer_ = loop_.After(lease_ / kLooksPerLease, [this] {
+    lease_timer_.reset();
+    if (MonotonicClock::now() - heard_ > lease_) {
+      return Lose(fmt::format("nothing was heard of it for {} ms", lease_.count()));
+    }
+    Watch();
+  });
+}
+
+void RemotePeer::CloseSoon() {
+  if (gone_ || redial_timer_) return;
+  redial_timer_ = loop_.After(kRedial, [this] {
+    redial_timer_.reset();
+    Lose("its connection closed");
+  });
+}
+
+void RemotePeer::Lose(const std::string& reason) {
+  if (std::exchange(gone_, true)) return;
+  const auto self = shared_from_this();  // the report may let go of us
+  stream_.reset();
+  on_report_(report::Gone{reason});
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,190 @@
+"""A job on several nodes: `muster run --nnodes` and one `muster agent` a node, here all on this host."""
+
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+
+SCRIPT = """
+import os, pathlib, sys, time
+folder, seconds = pathlib.Path(sys.argv[1]), float(sys.argv[2])
+names = ["RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE",
+         "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR"]
+print(" ".join(os.environ[name] for name in names), flush=True)
+(folder / f"rank-{os.environ['RANK']}.{os.environ['TORCHELASTIC_RESTART_COUNT']}").touch()
+end = time.monotonic() + seconds
+while time.monotonic() < end and not (folder / "enough").exists():
+    time.sleep(0.01)
+"""
+
+
+@pytest.fixture
+def agent(bin_with_stepper, tmp_path, wait_until):
+    """agent(run, NAME) starts a `muster agent` that joins the run. What is alive at the end is killed."""
+    agents = []
+
+    def begin(run, name, token=None, url=None, flags=(), **environment):
+        wait_until((run.folder / "join-url").exists, "where to join")
+        wait_until((run.folder / "run.json").exists, "the run")
+        url = url or (run.folder / "join-url").read_text().strip()
+        token = token or run.folder / "join-token"
+        words = ["agent", "--join", url, "--token-file", token, "--name", name, *flags]
+        process = subprocess.Popen(
+            [str(bin_with_stepper / "muster"), *map(str, words)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd="/",
+            env=os.environ | {"XDG_STATE_HOME": str(tmp_path / "state")} | environment,
+        )
+        agents.append(process)
+        return process
+
+    yield begin
+    for process in agents:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def nodes(start, agent, script, python, tmp_path):
+    """nodes(*NAMES, seconds=…) → a run of two ranks a node on this host and the named agents, and those agents."""
+
+    def begin(*names, seconds=60.0, count=None, flags=()):
+        count = count or 1 + len(names)
+        flags = ["--nnodes", count, "--listen", "127.0.0.1:0", *flags]
+        run = start(python, script(SCRIPT), tmp_path, seconds, flags=flags)
+        agents = []
+        for name in names:  # one behind the other: who comes last is the spare
+            agents.append(agent(run, name))
+            run.wait_event("node_joined", node=name)
+        return run, agents
+
+    return begin
+
+
+def enough(tmp_path: pathlib.Path):
+    (tmp_path / "enough").touch()
+
+
+def test_the_ranks_of_two_nodes_find_each_other_and_end_well(nodes, tmp_path):
+    run, (other,) = nodes("other")
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.0").exists, f"rank {rank}")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    lines = [run.log(rank).decode().split() for rank in range(4)]
+    assert [line[:6] for line in lines] == [
+        ["0", "0", "0", "4", "2", "2"],
+        ["1", "1", "0", "4", "2", "2"],
+        ["2", "0", "1", "4", "2", "2"],
+        ["3", "1", "1", "4", "2", "2"],
+    ]
+    assert not (run.folder / "join-token").exists()
+    run.assert_nothing_left()
+
+
+def test_a_rank_that_dies_on_another_node_is_recovered_from(nodes, tmp_path):
+    run, (other,) = nodes("other")
+    run.kill(3)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert "rank 3 killed by SIGKILL" in run.err
+    assert run.result()["restarts"] == 1
+    assert {e["rank"] for e in run.events("worker_exited") if e["cause"] == "fault"} == {3}
+    run.assert_nothing_left()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_spare_takes_the_place_of_a_node_that_is_lost(nodes, agent, tmp_path, how):
+    run, (other, spare) = nodes("other", "spare", count=2)
+    run.wait_event("worker_started", rank=3)
+    other.send_signal(how)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert spare.wait(timeout=30) == 0
+    assert other.wait(timeout=30) == (-how if how == signal.SIGKILL else 128 + how)
+    lost = run.events("node_lost")
+    assert [(e["node"], e["first_rank"], e["ranks"]) for e in lost] == [("other", 2, 2)], run.err
+    assert "lost with node other" in run.err
+    assert [e["node"] for e in run.events("node_joined")] == ["other", "spare"]
+    run.assert_nothing_left()
+
+
+def test_without_a_spare_the_run_waits_for_another_node(nodes, agent, tmp_path):
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    other.kill()
+    run.wait_event("node_lost")
+    run.wait_event("workers_stopped")
+    again = agent(run, "other")
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert again.wait(timeout=30) == 0
+    run.assert_nothing_left()
+
+
+def test_a_job_that_is_stopped_stops_on_every_node(nodes, tmp_path):
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end() == 128 + signal.SIGTERM, run.err
+    assert other.wait(timeout=30) == 0
+    run.assert_nothing_left()
+
+
+def test_the_workers_of_a_node_end_when_the_coordinator_is_gone_for_good(nodes, agent, tmp_path):
+    run, _ = nodes(count=2)
+    other = agent(run, "other", flags=["--patience", 1])
+    run.wait_event("worker_started", rank=3)
+    run.process.kill()
+    out, _ = other.communicate(timeout=60)
+    assert other.returncode == 6, out
+    run.assert_nothing_left()
+
+
+def test_a_node_with_another_token_is_refused_and_changes_nothing(nodes, agent, tmp_path):
+    run, _ = nodes(count=2)
+    wrong = tmp_path / "wrong"
+    wrong.write_text("A" * 43 + "\n")
+    wrong.chmod(0o600)
+    stranger = agent(run, "stranger", token=wrong)
+    out, _ = stranger.communicate(timeout=30)
+    assert stranger.returncode == 4, out
+    other = agent(run, "other")
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.0").exists, f"rank {rank}")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert [e["node"] for e in run.events("node_joined")] == ["other"]
+
+
+def test_a_node_whose_folder_lacks_the_jobs_says_so(start, agent, script, python, tmp_path):
+    """The coordinator works in a folder that is gone when the agent looks for it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    flags = ["--nnodes", 2, "--listen", "127.0.0.1:0"]
+    run = start(
+        python, script(SCRIPT), tmp_path, 60, flags=flags, prepare=lambda: os.chdir(folder), folder=tmp_path / "run"
+    )
+    run.wait((run.folder / "run.json").exists, "the run")
+    folder.rename(tmp_path / "moved")
+    other = agent(run, "other")
+    out, _ = other.communicate(timeout=30)
+    assert run.end() != 0
+    assert "node other: cd " in run.err, run.err
+    assert other.returncode != 0
+    run.assert_nothing_left()

@@ -25,8 +25,11 @@ enum class OnHang {
 
 struct RunOptions {
   std::string name;
-  std::uint32_t ranks = 1;           ///< of the job, on all nodes
-  std::uint32_t nodes = 1;           ///< this host is the first of them
+  std::uint32_t ranks = 1;  ///< of the job, on all nodes
+  std::uint32_t nodes = 1;
+  bool leads_only = false;           ///< this host is none of them; else it is the first
+  std::vector<std::string> hosts;    ///< on which agents are started by ssh
+  std::vector<std::string> ssh;      ///< how
   std::string listen = "0.0.0.0:0";  ///< where agents of the others dial; used with several nodes
   std::vector<std::string> flags;    ///< of `muster run`, for agents: what job_yaml cannot hold
   std::string program;               ///< absolute path of the command

@@ -1,11 +1,13 @@
 // muster agent --join URL: this host as one more node of a job that `muster run` or a server leads.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 
 #include "agent/remote/agent_process.h"
+#include "agent/remote/ssh_agents.h"
 #include "base/durable.h"
 #include "base/host_name.h"
 #include "base/version.h"
@@ -19,6 +21,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kTokenVariable = "MUSTER_JOIN_TOKEN";
+constexpr const char* kStandardInput = "-";  // from muster run, by ssh
 
 struct AgentFlags {
   std::string join;
@@ -31,6 +34,12 @@ struct AgentFlags {
 Status ReadJoin(const std::string& text, agent::LinkOptions& link) {
   const auto mark = text.find('#');
   link.coordinator = MUSTER_TRY(net::ParseUrl(text.substr(0, mark)));
+  std::string& host = link.coordinator.address.host;
+  if (host == agent::kSshClient) {
+    const auto from = spec::ProcessEnv()("SSH_CONNECTION");
+    if (!from) return Error(Code::kInvalid, "--join is for an agent that ssh starts");
+    host = from->substr(0, from->find(' '));
+  }
   if (mark != std::string::npos) {
     link.pin = MUSTER_TRY(net::Fingerprint::Parse(text.substr(mark + 1)));
   } else if (link.coordinator.tls) {
@@ -41,6 +50,11 @@ Status ReadJoin(const std::string& text, agent::LinkOptions& link) {
 }
 
 Result<net::JoinToken> ReadToken(const std::string& file) {
+  if (file == kStandardInput) {
+    const agent::Handover handover = MUSTER_TRY(agent::ReadHandover(STDIN_FILENO));
+    for (const std::string& line : handover.environment) spec::SetVariable(line);
+    return net::JoinToken::Parse(handover.token);
+  }
   if (!file.empty()) return net::JoinToken::ReadFile(file);
   const auto text = spec::ProcessEnv()(kTokenVariable);
   if (text) return net::JoinToken::Parse(*text);
@@ -79,6 +93,7 @@ Result<int> Join(const AgentFlags& flags, const Invocation& invocation) {
   const agent::AgentOptions options{
       .link = std::move(link),
       .state_folder = StateFolder(),
+      .lifeline_fd = flags.token_file == kStandardInput ? STDIN_FILENO : -1,
       .options_for = [&](const agent::JobTicket& ticket, const std::string& job_file) {
         return OptionsOf(ticket, job_file, invocation.program);
       }};

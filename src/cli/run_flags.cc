@@ -37,6 +37,8 @@ constexpr Lasting kLasting[] = {
     {.flag = "no-python", .why = kInJob},
     {.flag = "run-path", .why = kInJob},
     {.flag = "nnodes", .why = kInJob},
+    {.flag = "nodes", .words = [](const RunFlags& f) { return Given("nodes", f.nodes); }},
+    {.flag = "ssh", .words = [](const RunFlags& f) { return Given("ssh", f.ssh); }},
     {.flag = "listen", .words = [](const RunFlags& f) { return Given("listen", f.listen); }},
     {.flag = "standalone", .why = kAlways},
     {.flag = "preload",
@@ -133,6 +135,11 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                "Say that a rank hangs and leave it alone; default: kill it and recover");
   run.add_option("--grace", flags.grace_s,
                  "Seconds between TERM and KILL when workers are stopped; default 30");
+  run.add_option("--nodes", flags.nodes,
+                 "Hosts with commas: an agent is started on each by ssh; localhost is this one. "
+                 "More than --nnodes are spares");
+  run.add_option("--ssh", flags.ssh,
+                 "How a host is reached; default: ssh -o BatchMode=yes, which asks for nothing");
   run.add_option("--listen", flags.listen,
                  "With several nodes: HOST:PORT where their agents dial; default 0.0.0.0:0");
   run.add_flag("--quiet", flags.quiet, "Do not show the workers' output; it is in the run folder");

@@ -30,6 +30,8 @@ struct RunFlags {
   std::string preload = "auto";  ///< auto, none or modules with commas
   std::string checkpoint_dir;    ///< instead of the job's; relative to the working folder
   std::string line_prefix;       ///< wins over torchrun's variable
+  std::string nodes;             ///< hosts, with commas
+  std::string ssh;               ///< how they are reached
   std::string listen;            ///< where agents of other nodes dial: HOST:PORT
   bool restart_all = false;
   bool report_hangs = false;

@@ -152,10 +152,11 @@ Status CheckNodes(const spec::Job& job, const std::string& program) {
   for (const spec::LogRule& rule : job.log_rules) {
     const bool waits = rule.start_within || rule.every;
     if (rule.scope != Scope::kAll && !(rule.scope == Scope::kAny && waits)) continue;
-    return Error(Code::kPrecondition,
-                 fmt::format("log rule '{}' has scope {}, and nobody sees the lines of all {} nodes",
-                             rule.name, spec::NameOf(rule.scope), job.nodes.min),
-                 "use scope rank0 or each; nothing was started");
+    return Error(
+        Code::kPrecondition,
+        fmt::format("log rule '{}' has scope {}, and nobody sees the lines of all {} nodes",
+                    rule.name, spec::NameOf(rule.scope), job.nodes.min),
+        "use scope rank0 or each; nothing was started");
   }
   return Ok();
 }
@@ -190,6 +191,47 @@ Status SetTorchrun(const spec::torchrun::Settings& torchrun, agent::RunOptions& 
         {.out = (shown & 1U) != 0, .err = (shown & 2U) != 0, .prefix = prefix});
   }
   return Ok();
+}
+
+std::vector<std::string> Split(const std::string& text, char mark) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == mark) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// "a,b,localhost"
+Result<std::vector<std::string>> HostsOf(const std::string& list) {
+  std::vector<std::string> hosts = Split(list, ',');
+  for (const std::string& host : hosts) {
+    const bool plain =
+        !host.empty() && host[0] != '-' && host.find_first_of(" \t'\"\\;&|$`") == std::string::npos;
+    if (plain && std::ranges::count(hosts, host) == 1) continue;
+    return Error(Code::kInvalid, fmt::format("--nodes is '{}'", list),
+                 "give different names of hosts with commas between; nothing was made");
+  }
+  return hosts;
+}
+
+/// Agents that the run starts itself.
+Status SetHosts(const RunFlags& flags, agent::RunOptions& options) {
+  if (flags.nodes.empty()) return Ok();
+  options.hosts = MUSTER_TRY(HostsOf(flags.nodes));
+  options.leads_only = std::erase(options.hosts, "localhost") == 0;
+  const std::string ssh = flags.ssh.empty() ? "ssh -o BatchMode=yes" : flags.ssh;
+  for (std::string& word : Split(ssh, ' ')) {
+    if (!word.empty()) options.ssh.push_back(std::move(word));
+  }
+  const std::size_t given = options.hosts.size() + (options.leads_only ? 0 : 1);
+  if (given >= options.nodes) return Ok();
+  return Error(Code::kInvalid,
+               fmt::format("the job asks for {} nodes and --nodes names {}", options.nodes, given),
+               "name more hosts, or ask for fewer; nothing was made");
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -236,6 +278,12 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
       break;
   }
   if (flags.torchrun.nodes) job.nodes = *flags.torchrun.nodes;
+  // Hosts without a number are all of them.
+  const bool counted = flags.torchrun.nodes || job.nodes.min > 1;
+  if (!flags.nodes.empty() && !counted) {
+    const auto hosts = static_cast<std::uint32_t>(MUSTER_TRY(HostsOf(flags.nodes)).size());
+    job.nodes = {hosts, hosts};
+  }
   if (flags.torchrun.ranks) job.ranks_per_node = *flags.torchrun.ranks;
   if (flags.ranks) job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, *flags.ranks};
   if (!flags.name.empty()) job.name = flags.name;
@@ -290,6 +338,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   options.nodes = job.nodes.min;
   options.ranks *= options.nodes;
+  MUSTER_TRY(SetHosts(flags, options));
   options.flags = WordsToGoOn(flags);
   if (!flags.listen.empty()) options.listen = flags.listen;
   return options;

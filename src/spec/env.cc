@@ -160,6 +160,12 @@ std::string NameIn(const std::string& line) { return line.substr(0, line.find('=
 
 }  // namespace
 
+void SetVariable(const std::string& line) {
+  const auto mark = line.find('=');
+  if (mark == std::string::npos) return;
+  ::setenv(line.substr(0, mark).c_str(), line.substr(mark + 1).c_str(), 1);
+}
+
 void ForgetVariable(const std::string& name) { ::unsetenv(name.c_str()); }
 
 EnvLookup ProcessEnv() {

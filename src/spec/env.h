@@ -23,6 +23,8 @@ inline constexpr int kFollowerExit = 95;
 /// Looks a variable up; ProcessEnv() is the process's own, tests give a map.
 using EnvLookup = std::function<std::optional<std::string>(const std::string& name)>;
 EnvLookup ProcessEnv();
+/// "NAME=value", for us and our children.
+void SetVariable(const std::string& line);
 /// A secret that has been read is not for children.
 void ForgetVariable(const std::string& name);
 /// Every "NAME=value" of the process, for a child that inherits them.

@@ -188,3 +188,56 @@ def test_a_node_whose_folder_lacks_the_jobs_says_so(start, agent, script, python
     assert "node other: cd " in run.err, run.err
     assert other.returncode != 0
     run.assert_nothing_left()
+
+
+@pytest.fixture
+def fake_ssh(tmp_path) -> pathlib.Path:
+    """Runs the command for HOST on this one, with a poor environment, as a login by ssh has it."""
+    path = tmp_path / "ssh"
+    path.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" = nowhere ] && exit 255\n'
+        'exec env -i HOME="$HOME" PATH=/usr/bin:/bin SSH_CONNECTION="127.0.0.1 1 127.0.0.1 22" sh -c "cd /; $2"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_hosts_are_reached_by_ssh(start, script, python, tmp_path, fake_ssh, here):
+    text = SCRIPT + "\nprint(os.environ.get('PYTHON_COLORS'), os.environ.get('OF_THIS_HOST'), os.environ['HOME'])\n"
+    hosts = ",".join((["localhost"] if here else ["first"]) + ["second", "me@spare"])
+    flags = ["--nodes", hosts, "--ssh", fake_ssh, "--nnodes", 2]
+    run = start(python, script(text), tmp_path, 60, flags=flags, PYTHON_COLORS="0", OF_THIS_HOST="1")
+    for name in ["second", "spare"]:
+        run.wait_event("node_joined", node=name)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.0").exists, f"rank {rank}")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    joined = {e["node"] for e in run.events("node_joined")}
+    assert joined == ({"second", "spare"} if here else {"first", "second", "spare"})
+    shown = [line for line in run.out.splitlines() if line.startswith("[2 1] ") or line.startswith("[3 1] ")]
+    shown += [line for line in run.out.splitlines() if line.startswith("[0 1] ") or line.startswith("[1 1] ")]
+    assert len([line for line in shown if line[6:].startswith("0 ")]) >= 4, run.out
+    run.assert_nothing_left()
+
+
+def test_the_agents_go_when_muster_run_is_killed(start, script, python, tmp_path, fake_ssh):
+    run = start(
+        python,
+        script(SCRIPT),
+        tmp_path,
+        60,
+        flags=["--nodes", "first,second", "--ssh", fake_ssh, "--listen", "0.0.0.0:0"],
+    )
+    run.wait_event("worker_started", rank=3)
+    run.process.kill()
+    run.assert_nothing_left()
+
+
+def test_a_host_that_ssh_does_not_reach_is_named(start, script, python, tmp_path, fake_ssh):
+    run = start(python, script(SCRIPT), tmp_path, 60, flags=["--nodes", "localhost,nowhere", "--ssh", fake_ssh])
+    assert run.end() != 0
+    assert "nowhere" in run.err and "exit code 255" in run.err
+    run.assert_nothing_left()

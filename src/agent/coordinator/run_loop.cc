@@ -90,7 +90,7 @@ Status RunLoop::SetUp() {
         });
       }));
   committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
-  if (options_.nodes > 1) {
+  if (options_.nodes > 1 || options_.leads_only) {
     MUSTER_TRY(SetUpGang(soft_nofile));
   } else {
     node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }, soft_nofile));

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
 #include "agent/remote/agent_hub.h"
+#include "agent/remote/ssh_agents.h"
 #include "agent/run/accounting.h"
 #include "agent/run/committed.h"
 #include "agent/run/event_log.h"
@@ -57,6 +59,9 @@ class RunLoop {
 
   // run_nodes.cc: several hosts
   Status SetUpGang(std::uint64_t soft_nofile);
+  Status AddOwnNode(Gang& gang, std::uint64_t soft_nofile);
+  Status StartSsh();
+  void SshEnded(const std::string& host, const os::Exit& exit);
   JobTicket Ticket() const;
   void TellHowToJoin();
 
@@ -160,6 +165,8 @@ class RunLoop {
   std::string store_host_ = kThisHost;
   std::optional<net::JoinToken> join_token_;  ///< in join-token, as long as the run lives
   std::string join_url_;
+  std::unique_ptr<SshAgents> ssh_;
+  std::set<std::string> joined_;  ///< nodes that did, by name
   std::uint32_t omp_threads_ = 0;
   bool node_deaf_ = false;  ///< its shim does not answer
   std::optional<report::Ended> node_end_;

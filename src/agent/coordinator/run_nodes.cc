@@ -8,11 +8,13 @@
 #include "base/host_name.h"
 #include "net/tls.h"
 #include "profile/report/go_on.h"
+#include "spec/env.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr auto kLease = std::chrono::seconds(15);
+constexpr auto kSshAgain = std::chrono::seconds(5);
 constexpr const char* kAnyHost = "0.0.0.0";
 
 }  // namespace
@@ -36,18 +38,12 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
   auto gang = std::make_unique<Gang>(
       GangOptions{.slots = options_.nodes, .ranks_per_slot = options_.ranks / options_.nodes},
       *loop_, [this](const Report& said) { Hear(said); });
-  // What it says while it is made concerns nobody but itself.
-  auto relay = std::make_shared<OnReport>([](const Report&) {});
-  auto own =
-      MUSTER_TRY(MakeOwnNode([relay](Report said) { (*relay)(std::move(said)); }, soft_nofile));
-  gang->Add(HostName(), [&](OnReport on_report) {
-    *relay = std::move(on_report);
-    return std::move(own);
-  });
+  if (!options_.leads_only) MUSTER_TRY(AddOwnNode(*gang, soft_nofile));
   hub_ = MUSTER_TRY(AgentHub::Listen(
       *loop_, std::move(hub),
       [this, raw = gang.get()](const std::string& name, const Gang::MakeNode& make) {
         events_.Add("node_joined", {{"node", name}});
+        joined_.insert(name);
         raw->Add(name, make);
       }));
   const net::Address bound = hub_->address();
@@ -55,7 +51,54 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
   join_url_ = fmt::format("{}://{}/{}", fragment.empty() ? "http" : "https",
                           net::FormatAddress({host, bound.port}), fragment);
   node_ = std::move(gang);
-  return folder_.Write("join-url", join_url_ + "\n", 0600);
+  MUSTER_TRY(folder_.Write("join-url", join_url_ + "\n", 0600));
+  return StartSsh();
+}
+
+/// What the node says while it is made concerns nobody but itself.
+Status RunLoop::AddOwnNode(Gang& gang, std::uint64_t soft_nofile) {
+  auto relay = std::make_shared<OnReport>([](const Report&) {});
+  auto own =
+      MUSTER_TRY(MakeOwnNode([relay](Report said) { (*relay)(std::move(said)); }, soft_nofile));
+  gang.Add(HostName(), [&](OnReport on_report) {
+    *relay = std::move(on_report);
+    return std::move(own);
+  });
+  return Ok();
+}
+
+Status RunLoop::StartSsh() {
+  if (options_.hosts.empty()) return Ok();
+  // Each host sees us at an address of its own, which its ssh knows.
+  const bool any = hub_->address().host == kAnyHost;
+  std::string url = join_url_;
+  if (any) url.replace(url.find("//") + 2, HostName().size(), kSshClient);
+  ssh_ = MUSTER_TRY(SshAgents::Start(
+      *loop_,
+      {.ssh = options_.ssh,
+       .hosts = options_.hosts,
+       .muster = std::filesystem::path(options_.shim).parent_path() / "muster",
+       .url = url,
+       .token = join_token_->Reveal(),
+       .environment = VariablesForNodes(spec::ProcessEnviron())},
+      [this](const std::string& host, const os::Exit& exit) { SshEnded(host, exit); }));
+  return Ok();
+}
+
+/// A host that was never reached is a mistake; one that was comes back, or is waited for.
+void RunLoop::SshEnded(const std::string& host, const os::Exit& exit) {
+  if (exit.ok() || state_.verdict) return;
+  const std::string what = fmt::format("the agent on {} ended: ssh: {}", host, os::Describe(exit));
+  console_->Say("muster: " + what);
+  if (!joined_.contains(host.substr(host.find('@') + 1))) {
+    if (state_.phase == Phase::kIdle || state_.phase == Phase::kStarting) {
+      FailStart(Error(Code::kUnavailable, what, "look above for what ssh or the agent said"));
+    }
+    return;
+  }
+  loop_->After(kSshAgain, [this, host] {
+    if (!state_.verdict) static_cast<void>(ssh_->StartOne(host));
+  });
 }
 
 JobTicket RunLoop::Ticket() const {
@@ -71,6 +114,7 @@ JobTicket RunLoop::Ticket() const {
 }
 
 void RunLoop::TellHowToJoin() {
+  if (!options_.hosts.empty()) return;
   console_->Say(fmt::format("muster: on each other node: muster agent --join {} --token-file {}",
                             profile::ShellWord(join_url_),
                             profile::ShellWord(folder_.At("join-token"))));

@@ -15,6 +15,9 @@ namespace muster::agent {
 /// Both sides must speak the same: what changes an order or a report changes it.
 inline constexpr std::uint32_t kNodeProtocol = 1;
 
+/// Host of a URL that an agent started by ssh is given: where that ssh came from.
+inline constexpr const char* kSshClient = "ssh-client";
+
 /// Who wants to join.
 struct JoinRequest {
   std::uint32_t protocol = kNodeProtocol;

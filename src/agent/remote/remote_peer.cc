@@ -14,7 +14,6 @@ using std::chrono::milliseconds;
 
 // A process that died takes its connections along at once; one that lives dials again in less.
 constexpr auto kRedial = milliseconds(300);
-constexpr int kLooksPerLease = 8;
 
 }  // namespace
 
@@ -94,9 +93,9 @@ Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
 }
 
 void RemotePeer::Watch() {
-  lease_timer_ = loop_.After(lease_ / kLooksPerLease, [this] {
+  lease_timer_ = loop_.At(heard_ + lease_, [this] {
     lease_timer_.reset();
-    if (MonotonicClock::now() - heard_ > lease_) {
+    if (MonotonicClock::now() - heard_ >= lease_) {
       return Lose(fmt::format("nothing was heard of it for {} ms", lease_.count()));
     }
     Watch();

@@ -1,0 +1,152 @@
+"""How long until every rank steps again after a whole node was lost?
+
+Three network namespaces are nodes (veth to one bridge, an address each); `muster run --nodes a,b,c --nnodes 2` leads from
+this one and reaches them by a stand-in for ssh that enters the namespace, over TLS. An unchanged PyTorch script (DDP on
+gloo, no Muster import; peers/mlp_ddp.py), 2 ranks a node. Every process of one node is killed with SIGKILL: the agent,
+the shim, the fork server, the ranks; or its link is taken down, and the clock begins.
+
+spare   the node with ranks 2 and 3, node c waits as a spare
+rank0   the node with ranks 0 and 1, the same
+silent  the link of the node with ranks 2 and 3: the time beyond the lease of 15 s
+
+Needs root and iproute2. A3_REPEATS (5) of each.
+"""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import killed_rank
+from killed_rank import BUILD, PEERS, VENV, Job, muster_pid, script_steps, start, stop, wait_until_all_step
+
+REPEATS = int(os.environ.get("A3_REPEATS", "5"))
+RANKS, WARM, EVERY, LEASE = 4, 30, 20, 15.0
+TAG = f"mus{os.getpid() % 10000}"
+BRIDGE = f"{TAG}br"
+NODES = [f"{TAG}{letter}" for letter in "abc"]
+LEADER = "10.77.0.254"
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True, stderr=subprocess.PIPE, text=True)
+
+
+class Network:
+    """The bridge and the namespaces; gone at the end, whatever happened."""
+
+    def __enter__(self):
+        self.__exit__()
+        ip("link", "add", BRIDGE, "type", "bridge")
+        ip("addr", "add", f"{LEADER}/24", "dev", BRIDGE)
+        ip("link", "set", BRIDGE, "up")
+        for number, node in enumerate(NODES):
+            ip("netns", "add", node)
+            ip("link", "add", f"{node}h", "type", "veth", "peer", "name", "eth0", "netns", node)
+            ip("link", "set", f"{node}h", "master", BRIDGE, "up")
+            for words in (
+                ("link", "set", "lo", "up"),
+                ("addr", "add", f"10.77.0.{number + 1}/24", "dev", "eth0"),
+                ("link", "set", "eth0", "up"),
+            ):
+                ip("-n", node, *words)
+        return self
+
+    def __exit__(self, *_):
+        for node in NODES:
+            kill_node(node)
+            subprocess.run(["ip", "netns", "del", node], stderr=subprocess.DEVNULL)
+        subprocess.run(["ip", "link", "del", BRIDGE], stderr=subprocess.DEVNULL)
+
+
+def kill_node(node: str) -> None:
+    found = subprocess.run(["ip", "netns", "pids", node], capture_output=True, text=True).stdout
+    for pid in found.split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+
+
+def write_ssh(folder: pathlib.Path) -> pathlib.Path:
+    path = folder / "ssh"
+    path.write_text(f'#!/bin/sh\nSSH_CONNECTION="{LEADER} 1 0 1" exec ip netns exec "$1" sh -c "exec $2"\n')
+    path.chmod(0o755)
+    return path
+
+
+def run_job(folder: pathlib.Path, nodes: list[str], ssh: pathlib.Path) -> Job:
+    run = folder / "run"
+    words = [BUILD / "bin" / "muster", "run", "--nodes", ",".join(nodes), "--nnodes", 2, "-n", 2, "--ssh", ssh]
+    words += ["--listen", f"{LEADER}:0", "--quiet", "--run-dir", run, "--max-restarts", 3, "--"]
+    words += [VENV / "bin" / "python", PEERS / "mlp_ddp.py", folder, 10**6, EVERY]
+    process = start(words, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="eth0")
+    return Job(process, lambda rank: script_steps(folder, rank), lambda rank: muster_pid(run, rank))
+
+
+def node_of(folder: pathlib.Path, job: Job, rank: int) -> str:
+    namespace = os.stat(f"/proc/{job.pid_of(rank)}/ns/net").st_ino
+    return next(node for node in NODES if os.stat(f"/run/netns/{node}").st_ino == namespace)
+
+
+def wait_for_spare(folder: pathlib.Path) -> None:
+    """Node c has joined and its fork server has loaded torch."""
+    log = folder / "run" / "events.jsonl"
+    deadline = time.monotonic() + killed_rank.START_LIMIT
+    while log.read_text().count('"node_joined"') < len(NODES):
+        if time.monotonic() > deadline:
+            raise RuntimeError("the spare did not join")
+        time.sleep(0.1)
+    time.sleep(15)  # an import of torch by three nodes on this machine
+
+
+def once(what: str, victim_rank: int, silent: bool) -> float | None:
+    with tempfile.TemporaryDirectory(prefix="muster-a3-") as name, Network():
+        folder = pathlib.Path(name)
+        job = run_job(folder, NODES, write_ssh(folder))
+        try:
+            wait_until_all_step(job, RANKS, WARM)
+            wait_for_spare(folder)
+            node = node_of(folder, job, victim_rank)
+            began = time.monotonic_ns()
+            if silent:
+                ip("link", "set", f"{node}h", "down")
+            else:
+                kill_node(node)
+            deadline = time.monotonic() + killed_rank.GIVE_UP
+            while time.monotonic() < deadline:
+                end = killed_rank.first_steps_after(job, RANKS, began)
+                if end is not None:
+                    return (end - began) / 1e9
+                time.sleep(0.01)
+            return None
+        finally:
+            stop(job)
+
+
+def main() -> int:
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        say("network namespaces need root and iproute2: no result")
+        return 0
+    for what, rank, silent in (("spare", 3, False), ("rank0", 0, False), ("silent", 3, True)):
+        times = [once(what, rank, silent) for _ in range(REPEATS)]
+        say(f"{what}: {killed_rank.shown(times)}")
+        if any(t is None for t in times):
+            say(f"{what}: the run did not come back each time: no result")
+        elif silent:
+            print(f"RESULT A3.silent.over_lease.seconds {statistics.median(times) - LEASE:.3f} s")
+        else:
+            print(f"RESULT A3.{what}.seconds {statistics.median(times):.3f} s")
+    say("shrink: a job does not go on with fewer nodes yet: no result")
+    return 0
+
+
+sys.exit(main())

@@ -222,8 +222,8 @@ TEST(BuildReport, SaysOfAProgramWithoutStepsOnlyWhatIsKnown) {
   EXPECT_NEAR(report.faults[0].lost.start, 0.016, 1e-9);  // two forks of 8 ms
   EXPECT_NEAR(report.faults[0].lost.unknown, report.faults[0].died - 0.004, 1e-6);
   EXPECT_THAT(Verdict(report),
-              testing::MatchesRegex(
-                  "SUCCEEDED — finished in 30.0 s, one fault survived, between [0-9.]+ ms and [0-9.]+ s lost"));
+              testing::MatchesRegex("SUCCEEDED — finished in 30.0 s, one fault survived, between "
+                                    "[0-9.]+ ms and [0-9.]+ s lost"));
   EXPECT_THAT(SummaryText(report), HasSubstr("steps       not reported"));
   EXPECT_THAT(SummaryText(report), HasSubstr(": processes started after 44 ms (detect 22 ms, "));
   const auto json = nlohmann::json::parse(ReportJson(report));

@@ -140,12 +140,12 @@ Status CheckSupplies(const spec::Job& job) {
 
 /// What a run on several hosts cannot do yet.
 Status CheckNodes(const spec::Job& job, const std::string& program) {
-  if (job.nodes.min == 1) return Ok();
+  if (job.nodes.max == 1) return Ok();
   if (IsTrainer(program)) {
     return Error(Code::kPrecondition,
                  fmt::format("the job asks for {} nodes; the collectives of muster-train span one "
                              "host so far",
-                             job.nodes.min),
+                             job.nodes.max),
                  "set spec.nodes to 1; nothing was started");
   }
   using Scope = spec::LogRule::Scope;
@@ -155,7 +155,7 @@ Status CheckNodes(const spec::Job& job, const std::string& program) {
     return Error(
         Code::kPrecondition,
         fmt::format("log rule '{}' has scope {}, and nobody sees the lines of all {} nodes",
-                    rule.name, spec::NameOf(rule.scope), job.nodes.min),
+                    rule.name, spec::NameOf(rule.scope), job.nodes.max),
         "use scope rank0 or each; nothing was started");
   }
   return Ok();
@@ -228,10 +228,11 @@ Status SetHosts(const RunFlags& flags, agent::RunOptions& options) {
     if (!word.empty()) options.ssh.push_back(std::move(word));
   }
   const std::size_t given = options.hosts.size() + (options.leads_only ? 0 : 1);
-  if (given >= options.nodes) return Ok();
-  return Error(Code::kInvalid,
-               fmt::format("the job asks for {} nodes and --nodes names {}", options.nodes, given),
-               "name more hosts, or ask for fewer; nothing was made");
+  if (given >= options.least_nodes) return Ok();
+  return Error(
+      Code::kInvalid,
+      fmt::format("the job asks for {} nodes and --nodes names {}", options.least_nodes, given),
+      "name more hosts, or ask for fewer; nothing was made");
 }
 
 Status CheckFlags(const RunFlags& flags) {
@@ -336,7 +337,8 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
-  options.nodes = job.nodes.min;
+  options.nodes = job.nodes.max;
+  options.least_nodes = job.nodes.min;
   options.ranks *= options.nodes;
   MUSTER_TRY(SetHosts(flags, options));
   options.flags = WordsToGoOn(flags);

@@ -136,6 +136,26 @@ def test_without_a_spare_the_run_waits_for_another_node(nodes, agent, tmp_path):
     run.assert_nothing_left()
 
 
+def test_a_job_that_may_do_with_fewer_nodes_goes_on_with_those_that_are_left(nodes, agent, tmp_path):
+    run, (first, second) = nodes("first", "second", count="2:3")
+    run.wait_event("worker_started", rank=5)
+    first.kill()
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    again = agent(run, "third")
+    run.wait_event("node_joined", node="third")
+    run.kill(3, generation=2)
+    for rank in range(6):
+        run.wait((tmp_path / f"rank-{rank}.2").exists, f"rank {rank}, with the one that came")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert [process.wait(timeout=30) for process in (second, again)] == [0, 0]
+    assert [e["ranks"] for e in run.events("resized")] == [4, 6]
+    log = (tmp_path / "run-0" / "logs" / "rank-2" / "gen-2.stdout.log").read_text().split()
+    assert log[:6] == ["2", "0", "1", "4", "2", "2"]
+    run.assert_nothing_left()
+
+
 def test_a_job_that_is_stopped_stops_on_every_node(nodes, tmp_path):
     run, (other,) = nodes("other")
     run.wait_event("worker_started", rank=3)

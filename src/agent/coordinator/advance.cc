@@ -38,6 +38,12 @@ class Step {
       case Event::Kind::kLoading:
         if (state().phase == Phase::kStarting) state().deadline = now_ + policy_.start_limit;
         break;
+      case Event::Kind::kResized:
+        if (state().phase == Phase::kStarting) {
+          state().ranks.resize(event.ranks,
+                               {.state = RankState::kStarting, .spawned = state().generation});
+        }
+        break;
       case Event::Kind::kStarted:
         Started(event);
         break;

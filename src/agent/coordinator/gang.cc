@@ -16,7 +16,11 @@ constexpr auto kWaitingTold = std::chrono::seconds(5);
 }  // namespace
 
 Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report)
-    : options_(options), loop_(loop), on_report_(std::move(on_report)), slots_(options.slots) {
+    : options_(options),
+      loop_(loop),
+      on_report_(std::move(on_report)),
+      slots_(options.slots),
+      active_(options.slots) {
   for (std::uint32_t i = 0; i < options.slots; ++i) {
     slots_[i].ranks = {i * options.ranks_per_slot, options.ranks_per_slot};
   }
@@ -53,9 +57,43 @@ void Gang::Take(Slot& slot, Member member) {
   slot.member->node->Send(order::Seat{slot.ranks.first});
 }
 
-std::uint32_t Gang::Missing() const {
+std::uint32_t Gang::Seated() const {
   return static_cast<std::uint32_t>(
-      std::ranges::count_if(slots_, [](const Slot& slot) { return !slot.member; }));
+      std::ranges::count_if(slots_, [](const Slot& slot) { return slot.member.has_value(); }));
+}
+
+/// All are there; or enough are, and nobody else is waited for.
+bool Gang::MayStart() {
+  const std::uint32_t seated = Seated();
+  if (seated == options_.slots) return true;
+  if (seated < options_.least) {
+    enough_since_.reset();
+    return false;
+  }
+  const Instant now = MonotonicClock::now();
+  if (!enough_since_) enough_since_ = now;
+  return started_before_ || now - *enough_since_ >= options_.last_call;
+}
+
+/// Ranks are numbered without a gap: who sits behind an empty slot moves up.
+void Gang::Compact() {
+  std::size_t to = 0;
+  for (std::size_t from = 0; from < slots_.size(); ++from) {
+    if (!slots_[from].member) continue;
+    if (from != to) {
+      Member member = *std::exchange(slots_[from].member, {});
+      Take(slots_[to], std::move(member));
+    }
+    ++to;
+  }
+}
+
+/// True when the number of ranks is another one than before.
+bool Gang::Resize() {
+  Compact();
+  if (std::exchange(active_, Seated()) == active_) return false;
+  Tell(report::Resized{active_ * options_.ranks_per_slot});
+  return true;
 }
 
 void Gang::Send(const Order& order) {
@@ -71,20 +109,31 @@ void Gang::Poll() {
 void Gang::Do(const order::Start& order) {
   start_ = order;
   waits_since_ = MonotonicClock::now();
+  enough_since_.reset();
   Seat();
-  if (Missing() > 0) TellWaiting();
+  if (!MayStart()) TellWaiting();
   StartWhenComplete();
 }
 
 void Gang::StartWhenComplete() {
-  if (!start_ || Missing() > 0) return;
+  if (!start_ || !MayStart()) return;
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
-  for (Slot& slot : slots_) {
+  started_before_ = true;
+  const bool resized = Resize();
+  for (std::uint32_t i = 0; i < active_; ++i) {
+    Slot& slot = slots_[i];
     order::Start part = whole;
+    part.world = active_ * options_.ranks_per_slot;
     std::erase_if(part.ranks, [&](Rank rank) { return !slot.ranks.Has(rank); });
     std::erase_if(part.keepers, [&](Rank rank) { return !slot.ranks.Has(rank); });
+    if (resized) {
+      part.keepers.clear();
+      part.ranks.clear();
+      for (std::uint32_t r = 0; r < slot.ranks.count; ++r) part.ranks.push_back(slot.ranks.At(r));
+    }
     if (std::exchange(slot.member->without_shim, false)) slot.member->node->Send(order::Renew{});
+    slot.working = true;
     // What it answers may have ended the start.
     if (slot.member) slot.member->node->Send(part);
   }
@@ -92,18 +141,23 @@ void Gang::StartWhenComplete() {
 
 void Gang::TellWaiting() {
   const auto waited = MonotonicClock::now() - waits_since_;
-  if (waited >= options_.join_limit) {
+  if (waited >= options_.join_limit && Seated() < options_.least) {
     start_.reset();
-    return Tell(report::Failed{Error(
-        Code::kDeadline,
-        fmt::format("{} of {} did not come within {} s", Counted(Missing(), "node"), options_.slots,
-                    std::chrono::duration_cast<std::chrono::seconds>(waited).count()),
-        "start 'muster agent' on them, or ask for fewer nodes")});
+    return Tell(report::Failed{
+        Error(Code::kDeadline,
+              fmt::format("{} of {} did not come within {} s",
+                          Counted(options_.least - Seated(), "node"), options_.least,
+                          std::chrono::duration_cast<std::chrono::seconds>(waited).count()),
+              "start 'muster agent' on them, or ask for fewer nodes")});
   }
-  Tell(report::Waiting{Missing(), options_.slots, waited});
-  waiting_ = loop_.After(kWaitingTold, [this] {
+  Tell(report::Waiting{options_.slots - Seated(), options_.slots, waited});
+  const bool enough = Seated() >= options_.least;
+  const auto again =
+      enough ? std::min<nanoseconds>(kWaitingTold, options_.last_call) : kWaitingTold;
+  waiting_ = loop_.After(again, [this] {
     waiting_.reset();
-    if (start_ && Missing() > 0) TellWaiting();
+    if (start_ && !MayStart()) TellWaiting();
+    StartWhenComplete();
   });
 }
 
@@ -156,11 +210,12 @@ void Gang::Hear(std::uint64_t member, Report report) {
     spares_.erase(spare);
     return;
   }
+  const bool works = static_cast<std::uint32_t>(slot - slots_.data()) < active_;
   std::visit(
       [&](auto& what) {
         if constexpr (requires { On(*slot, what); }) {
           On(*slot, what);
-        } else {
+        } else if (works) {
           Tell(std::move(what));
         }
       },
@@ -171,6 +226,7 @@ void Gang::On(Slot& slot, const report::Stopped& report) {
   if (!stopping_) return;
   stopping_->left += report.left;
   slot.answered = true;
+  slot.working = false;
   AnswerIfAllDid();
 }
 
@@ -184,22 +240,24 @@ void Gang::On(Slot& slot, const report::Ended& report) {
 
 void Gang::On(Slot& slot, const report::Lost& report) {
   slot.member->without_shim = true;
-  Lose(slot, report.reason);
+  Lose(slot, slot.member->name, report.reason);
 }
 
 void Gang::On(Slot& slot, const report::Gone& report) {
   Member member = *std::exchange(slot.member, {});
   const std::string name = member.name;
-  const bool without_shim = member.without_shim;
+  const bool told = member.without_shim;
   Bury(std::move(member));
-  // A node that lost its shim before was told of then.
-  if (!without_shim) Tell(report::NodeLost{name, slot.ranks, report.reason});
+  if (!told) return Lose(slot, name, report.reason);
   slot.answered = true;
   AnswerIfAllDid();
 }
 
-void Gang::Lose(Slot& slot, const std::string& reason) {
-  Tell(report::NodeLost{slot.member->name, slot.ranks, reason});
+/// Where nothing runs no rank is lost.
+void Gang::Lose(Slot& slot, const std::string& name, const std::string& reason) {
+  const RankRange lost{slot.ranks.first, slot.working ? slot.ranks.count : 0};
+  slot.working = false;
+  Tell(report::NodeLost{name, lost, reason});
   slot.answered = true;
   AnswerIfAllDid();
 }

@@ -2,7 +2,8 @@
 // Several nodes that work on one job, as one: an order goes to the nodes that it concerns, and what
 // all must answer (Stopped, Ended) is reported once all have. Slots stay, nodes come and go: a
 // slot's ranks go down with its node (NodeLost), and the next Start waits until every slot has a
-// node again, from the spare ones first.
+// node again, from the spare ones first. A job that may do with fewer goes on with those that are
+// there (Resized), which move up to the first slots, and takes in who joined at its next Start.
 //
 // Owner: the coordinator's loop.
 
@@ -19,9 +20,12 @@
 namespace muster::agent {
 
 struct GangOptions {
-  std::uint32_t slots = 1;
+  std::uint32_t slots = 1;  ///< at most
+  std::uint32_t least = 1;  ///< nodes with which a generation may start
   std::uint32_t ranks_per_slot = 1;
-  /// How long a Start waits for nodes; then it has Failed.
+  /// How long the first Start waits for more than `least`; a later one does not.
+  nanoseconds last_call = std::chrono::seconds(30);
+  /// How long a Start waits for `least`; then it has Failed.
   nanoseconds join_limit = std::chrono::minutes(10);
   nanoseconds end_limit = std::chrono::seconds(20);
 };
@@ -51,6 +55,7 @@ class Gang final : public Node {
     RankRange ranks;
     std::optional<Member> member;
     bool answered = false;  ///< the order that all must answer
+    bool working = false;   ///< its ranks were started and not stopped since
   };
 
   void Do(const order::Start& order);
@@ -75,11 +80,14 @@ class Gang final : public Node {
   Slot& SlotOf(Rank rank);
   void Seat();
   void Take(Slot& slot, Member member);
-  std::uint32_t Missing() const;
+  std::uint32_t Seated() const;
+  bool MayStart();
+  void Compact();
+  bool Resize();
   void StartWhenComplete();
   void TellWaiting();
   void AnswerIfAllDid();
-  void Lose(Slot& slot, const std::string& reason);
+  void Lose(Slot& slot, const std::string& name, const std::string& reason);
   void Bury(Member member);
   void Tell(Report report) { on_report_(std::move(report)); }
 
@@ -92,6 +100,9 @@ class Gang final : public Node {
   std::uint64_t next_id_ = 1;
   std::optional<order::Start> start_;  ///< waits for nodes
   Instant waits_since_{};
+  std::optional<Instant> enough_since_;  ///< `least` are there
+  bool started_before_ = false;
+  std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;
   std::optional<os::TimerId> waiting_;

@@ -24,8 +24,14 @@ class GangTest : public testing::Test {
  protected:
   GangTest() : loop_(*os::EventLoop::Create()) {
     gang_ = std::make_unique<Gang>(
-        GangOptions{.slots = 2, .ranks_per_slot = 2, .join_limit = milliseconds(1)}, *loop_,
-        [this](Report report) { reports_.push_back(std::move(report)); });
+        GangOptions{.slots = 2, .least = 2, .ranks_per_slot = 2, .join_limit = milliseconds(1)},
+        *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
+  }
+  /// Of one to three slots.
+  void MakeElastic() {
+    gang_ = std::make_unique<Gang>(
+        GangOptions{.slots = 3, .least = 1, .ranks_per_slot = 2, .last_call = milliseconds(1)},
+        *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
   }
   void Add(const std::string& name) {
     gang_->Add(name, [&](OnReport on_report) {
@@ -110,6 +116,7 @@ TEST_F(GangTest, IsStoppedWhenEveryNodeIs) {
 
 TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
   AddTwo();
+  gang_->Send(StartAll());
   gang_->Send(order::Stop{15, seconds(1)});
   nodes_["a"]->report(report::Stopped{});
   nodes_["b"]->report(report::Gone{"the connection closed"});
@@ -133,6 +140,54 @@ TEST_F(GangTest, PutsASpareIntoTheSlotOfALostNode) {
   EXPECT_EQ(Ordered<order::Seat>("spare").at(0).first, 0);
   EXPECT_THAT(Ordered<order::Start>("spare").at(0).ranks, testing::ElementsAre(Rank(0), Rank(1)));
   EXPECT_EQ(Ordered<order::Seat>("b").size(), 1) << "slots are stable";
+}
+
+TEST_F(GangTest, TellsOfNoLostRankWhereNothingRan) {
+  Add("a");
+  gang_->Send(StartAll());
+  nodes_["a"]->report(report::Gone{"the connection closed"});
+  EXPECT_EQ(Reported<report::NodeLost>().at(0).ranks.count, 0);
+  AddTwo();
+  EXPECT_EQ(Ordered<order::Start>("b").size(), 1) << "it went on waiting";
+}
+
+TEST_F(GangTest, GoesOnWithThoseThatAreThereWhereFewerWillDo) {
+  MakeElastic();
+  AddTwo();
+  gang_->Send(StartAll());
+  EXPECT_TRUE(Ordered<order::Start>("a").empty()) << "others may come for a moment";
+  Add("c");
+  EXPECT_EQ(Ordered<order::Start>("c").at(0).world, 6);
+  EXPECT_TRUE(Reported<report::Resized>().empty());
+  nodes_["a"]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Stop{15, {}});
+  for (const char* name : {"b", "c"}) nodes_[name]->report(report::Stopped{});
+  gang_->Send(order::Start{.generation = Generation(2)});
+  ASSERT_EQ(Reported<report::Resized>().size(), 1);
+  EXPECT_EQ(Reported<report::Resized>()[0].world, 4);
+  EXPECT_EQ(Ordered<order::Seat>("b").back().first, 0) << "it moves up";
+  EXPECT_EQ(Ordered<order::Seat>("c").back().first, 2);
+  const order::Start part = Ordered<order::Start>("c").back();
+  EXPECT_THAT(part.ranks, testing::ElementsAre(Rank(2), Rank(3)));
+  EXPECT_EQ(part.world, 4);
+}
+
+TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {
+  MakeElastic();
+  Add("a");
+  gang_->Send(StartAll());
+  while (Ordered<order::Start>("a").empty()) ASSERT_TRUE(loop_->RunOnce(seconds(10)));
+  EXPECT_EQ(Ordered<order::Start>("a")[0].world, 2);
+  Add("b");
+  EXPECT_TRUE(Ordered<order::Start>("b").empty()) << "not in the middle";
+  nodes_["b"]->report(report::Progress{});
+  EXPECT_TRUE(Reported<report::Progress>().empty()) << "it has no ranks yet";
+  gang_->Send(order::Stop{15, {}});
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  gang_->Send(order::Start{.generation = Generation(2)});
+  EXPECT_EQ(Reported<report::Resized>().back().world, 4);
+  EXPECT_THAT(Ordered<order::Start>("b").at(0).ranks, testing::ElementsAre(Rank(2), Rank(3)));
 }
 
 TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {

@@ -143,6 +143,7 @@ struct JobState {
 struct Event {
   enum class Kind {
     kStart,
+    kResized,    ///< ranks: the generation that starts has so many
     kLoading,    ///< the zygote still loads, or just did: the limit of a start counts from here
     kStarted,    ///< rank, generation
     kExited,     ///< rank, generation (of its start), ending (start_error: it never ran)
@@ -161,7 +162,8 @@ struct Event {
   Ending ending{};
   std::string text{};  ///< exception line of kExited, reason of kGiveUp
   int signal = 0;
-  int pid = 0;  ///< kExited, for the record; 0: it never ran
+  int pid = 0;              ///< kExited, for the record; 0: it never ran
+  std::uint32_t ranks = 0;  ///< kResized
 };
 
 struct Action {

@@ -17,8 +17,8 @@ void RunLoop::WatchForHangs() {
   // In any other phase ranks wait for us.
   if (state_.phase != Phase::kRunning) return hang_watch_.Restart();
   for (std::uint32_t i = 0; i < sights_.size(); ++i) {
-    sights_[i].alive = state_.ranks[i].state == RankState::kRunning && kills_[i].hang.empty() &&
-                       sights_[i].pulse.generation == state_.generation;
+    sights_[i].alive = i < state_.ranks.size() && state_.ranks[i].state == RankState::kRunning &&
+                       kills_[i].hang.empty() && sights_[i].pulse.generation == state_.generation;
   }
   const auto hang = hang_watch_.Look(sights_, clock_.Now());
   if (hang) EndHang(*hang);

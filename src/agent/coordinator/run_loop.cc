@@ -245,6 +245,7 @@ order::Start RunLoop::StartOf(const Action& action) const {
   order::Start start{.generation = action.generation,
                      .via_zygote = state_.use_zygote,
                      .restart_count = state_.restarts,
+                     .world = static_cast<std::uint32_t>(state_.ranks.size()),
                      .master_port = store_->port()};
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
     const bool is_new = state_.ranks[i].state == RankState::kStarting;

@@ -98,6 +98,7 @@ class RunLoop {
   void On(const report::Losses& report);
   void On(const report::Failed& report);
   void On(const report::Waiting& report);
+  void On(const report::Resized& report);
   void On(const report::Gone& report);
   void On(const report::NodeLost& report);
   void On(const report::Lost& report);

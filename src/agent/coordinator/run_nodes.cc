@@ -35,9 +35,10 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
     hub.tls = MUSTER_TRY(net::MakeTlsIdentity("muster run", clock_.Wall()));
     fragment = "#" + hub.tls->fingerprint.ToString();
   }
-  auto gang = std::make_unique<Gang>(
-      GangOptions{.slots = options_.nodes, .ranks_per_slot = options_.ranks / options_.nodes},
-      *loop_, [this](const Report& said) { Hear(said); });
+  auto gang = std::make_unique<Gang>(GangOptions{.slots = options_.nodes,
+                                                 .least = options_.least_nodes,
+                                                 .ranks_per_slot = options_.ranks / options_.nodes},
+                                     *loop_, [this](const Report& said) { Hear(said); });
   if (!options_.leads_only) MUSTER_TRY(AddOwnNode(*gang, soft_nofile));
   hub_ = MUSTER_TRY(AgentHub::Listen(
       *loop_, std::move(hub),

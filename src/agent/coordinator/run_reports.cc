@@ -143,6 +143,13 @@ void RunLoop::On(const report::Waiting& report) {
   Feed({.kind = Event::Kind::kLoading});
 }
 
+void RunLoop::On(const report::Resized& report) {
+  events_.Add("resized", {{"gen", state_.generation.value()}, {"ranks", report.world}});
+  console_->Say(fmt::format("muster: going on with {}", Counted(report.world, "rank")));
+  accounting_.Resize(report.world);
+  Feed({.kind = Event::Kind::kResized, .ranks = report.world});
+}
+
 void RunLoop::On(const report::Gone& report) { LoseShim(report.reason); }
 
 /// To its ranks it is a death like others.

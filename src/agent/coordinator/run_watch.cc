@@ -146,7 +146,8 @@ void RunLoop::NoteFault(const std::string& decision) {
   record.paused = now;
   faults_.push_back({std::move(record)});
   node_->Send(order::TellWords{fault.rank, fault.spawned, fault.generation, state_.restarts,
-                               store_host_, store_ ? store_->port() : std::uint16_t{0}});
+                               static_cast<std::uint32_t>(state_.ranks.size()), store_host_,
+                               store_ ? store_->port() : std::uint16_t{0}});
   // One that struck before the last was recovered from is not forgotten.
   earlier_ = fault_sentence_ ? *fault_sentence_ + ", then " : "";
   if (earlier_.size() > kMostSentence) earlier_ = "several faults, at last ";
@@ -186,7 +187,7 @@ void RunLoop::TellFaultLater() {
 void RunLoop::TellRecovery() {
   const auto recovery = accounting_.TakeRecovery();
   if (!recovery || !fault_sentence_) return;
-  const std::string who = Counted(options_.ranks, "rank");
+  const std::string who = Counted(state_.ranks.size(), "rank");
   if (kept_ > 0) *fault_sentence_ += fmt::format("; {} kept", Counted(kept_, "rank"));
   const std::string took = FormatSeconds(recovery->lost.recovery());
   if (recovery->no_step_left && recovery->lost.exact()) {

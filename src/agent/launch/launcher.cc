@@ -75,7 +75,7 @@ std::string Launcher::ErrorFile(Rank rank, Generation generation) const {
 std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFacts& facts) const {
   spec::WorkerEnv env;
   env.rank = rank;
-  env.world = options_->ranks;
+  env.world = facts.world;
   env.local_world = ranks_.count;
   env.local_rank = ranks_.IndexOf(rank);
   env.generation = facts.generation;
@@ -162,8 +162,8 @@ void Launcher::AbortCollectives(const std::string& reason) {
 
 Status Launcher::Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks) {
   // Shared memory spans one node.
-  if (ranks_.count == options_->ranks) {
-    arena_.Reset(::muster_coll_arena_create(options_->ranks, kArenaBytesPerRank,
+  if (ranks_.count == start.facts.world) {
+    arena_.Reset(::muster_coll_arena_create(start.facts.world, kArenaBytesPerRank,
                                             start.facts.generation.value()));
     // EINVAL: more ranks than our collectives take (64). A program that brings its own runs
     // without.

@@ -20,6 +20,7 @@ namespace muster::agent {
 struct GenerationFacts {
   Generation generation;
   std::uint32_t restart_count = 0;
+  std::uint32_t world = 0;    ///< ranks of the job
   std::string master_addr{};  ///< of its TCPStore
   std::uint16_t master_port = 0;
 };

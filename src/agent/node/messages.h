@@ -41,6 +41,7 @@ struct Start {
   std::uint32_t restart_count = 0;
   std::vector<Rank> ranks{};
   std::vector<Rank> keepers{};
+  std::uint32_t world = 0;    ///< ranks of the job in this generation
   std::string master_addr{};  ///< of the generation's TCPStore
   std::uint16_t master_port = 0;
 };
@@ -72,6 +73,7 @@ struct TellWords {
   Generation spawned;
   Generation generation;            ///< of its fault: older logs are not asked for any more
   std::uint32_t restart_count = 0;  ///< this and what follows: for what its environment was
+  std::uint32_t world = 0;
   std::string master_addr{};
   std::uint16_t master_port = 0;
 };
@@ -165,6 +167,10 @@ struct Waiting {
   std::uint32_t missing = 0, slots = 0;
   std::chrono::nanoseconds lasted{};
 };
+/// The generation that is about to start has so many ranks.
+struct Resized {
+  std::uint32_t world = 0;
+};
 /// The agent of the node leaves, or, said by who carries its messages, is not reached any more.
 struct Gone {
   std::string reason;
@@ -192,10 +198,10 @@ using Order =
     std::variant<order::Seat, order::Renew, order::Start, order::Go, order::Pause, order::Abort,
                  order::Stop, order::Kill, order::Signal, order::TellWords, order::End>;
 
-using Report =
-    std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading, report::Begun,
-                 report::Started, report::Exited, report::Standing, report::Progress,
-                 report::Stopped, report::RuleFired, report::Words, report::Losses, report::Failed,
-                 report::Waiting, report::Gone, report::NodeLost, report::Lost, report::Ended>;
+using Report = std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading,
+                            report::Begun, report::Started, report::Exited, report::Standing,
+                            report::Progress, report::Stopped, report::RuleFired, report::Words,
+                            report::Losses, report::Failed, report::Waiting, report::Resized,
+                            report::Gone, report::NodeLost, report::Lost, report::Ended>;
 
 }  // namespace muster::agent

@@ -104,7 +104,7 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
     MUSTER_TRY(WriteGeneration(*options_.files, options_.folder, order.generation));
   }
   return launcher_->Start(
-      {{order.generation, order.restart_count, order.master_addr, order.master_port},
+      {{order.generation, order.restart_count, order.world, order.master_addr, order.master_port},
        use_zygote_,
        order.ranks,
        order.keepers},

@@ -92,7 +92,8 @@ void NodeRunner::TellWords(bool now) {
         options_.files->ReadAll(launcher_->ErrorFile(order.rank, order.spawned), kTailBytes);
     if (error_file) words.error_file = *error_file;
     words.environment = launcher_->RedactedEnvironment(
-        order.rank, {order.spawned, order.restart_count, order.master_addr, order.master_port});
+        order.rank,
+        {order.spawned, order.restart_count, order.world, order.master_addr, order.master_port});
     logs_->Forget(order.generation);
     Tell(std::move(words));
   }

@@ -34,7 +34,11 @@ RemotePeer::~RemotePeer() {
 }
 
 void RemotePeer::Send(const Order& order) {
-  if (const auto* seat = std::get_if<order::Seat>(&order)) ranks_.first = seat->first;
+  if (const auto* seat = std::get_if<order::Seat>(&order)) {
+    if (seated_) before_ = ranks_;
+    seated_ = true;
+    ranks_.first = seat->first;
+  }
   unseen_.push_back({++orders_, wire::Encode(order)});
   Deliver(unseen_.back());
 }
@@ -78,6 +82,8 @@ Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
     if (number++ <= reports_) continue;  // it came before
     ++reports_;
     auto report = wire::DecodeReport(text, ranks_, *offset_);
+    if (!report && before_ && wire::DecodeReport(text, *before_, *offset_)) continue;
+    if (report && std::holds_alternative<report::Begun>(*report)) before_.reset();
     if (!report) {
       Lose("it sent what is no report: " + report.error().message());
       return report.error();

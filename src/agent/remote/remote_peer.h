@@ -50,9 +50,11 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   const std::chrono::milliseconds lease_;
   OnReport on_report_;
   RankRange ranks_;
-  std::uint64_t orders_ = 0;                        ///< sent so far
-  std::deque<Sent> unseen_;                         ///< that the agent may not have
-  std::uint64_t reports_ = 0;                       ///< taken so far
+  bool seated_ = false;
+  std::optional<RankRange> before_;  ///< its seat until lately: reports of it may be on their way
+  std::uint64_t orders_ = 0;         ///< sent so far
+  std::deque<Sent> unseen_;          ///< that the agent may not have
+  std::uint64_t reports_ = 0;        ///< taken so far
   std::optional<std::chrono::nanoseconds> offset_;  ///< of our clock to the agent's
   std::optional<net::EventStream> stream_;
   std::uint64_t streams_ = 0;  ///< opened so far: of an older one nothing is heard any more

@@ -39,6 +39,8 @@ class Accounting {
  public:
   explicit Accounting(std::uint32_t ranks) : ranks_(ranks) {}
 
+  /// From here on the job has so many ranks.
+  void Resize(std::uint32_t ranks) { ranks_.resize(ranks); }
   /// The workers of a generation are being started.
   void Began(Instant now);
   /// `step`: the last that this rank finished, as far as is known.

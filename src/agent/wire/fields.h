@@ -107,7 +107,7 @@ void Fields(A&, order::Renew&) {}
 template <typename A>
 void Fields(A& a, order::Start& m) {
   a("gen", m.generation), a("via_zygote", m.via_zygote), a("restart_count", m.restart_count);
-  a("ranks", m.ranks), a("keepers", m.keepers);
+  a("ranks", m.ranks), a("keepers", m.keepers), a("world", m.world);
   a("master_addr", m.master_addr), a("master_port", m.master_port);
 }
 template <typename A>
@@ -133,7 +133,7 @@ void Fields(A& a, order::Signal& m) {
 template <typename A>
 void Fields(A& a, order::TellWords& m) {
   a("rank", m.rank), a("spawned", m.spawned), a("gen", m.generation);
-  a("restart_count", m.restart_count);
+  a("restart_count", m.restart_count), a("world", m.world);
   a("master_addr", m.master_addr), a("master_port", m.master_port);
 }
 template <typename A>

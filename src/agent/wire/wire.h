@@ -18,7 +18,7 @@
 namespace muster::agent::wire {
 
 /// One line without a newline. Of messages that have a name there: what gangs tell of themselves
-/// (Waiting, NodeLost) has none.
+/// (Waiting, Resized, NodeLost) has none.
 std::string Encode(const Order& order);
 std::string Encode(const Report& report);
 

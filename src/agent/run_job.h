@@ -25,7 +25,7 @@ enum class OnHang {
 
 struct RunOptions {
   std::string name;
-  std::uint32_t ranks = 1;  ///< of the job, on all nodes
+  std::uint32_t ranks = 1;           ///< of the job, on all nodes
   std::uint32_t nodes = 1;           ///< at most; `ranks` are those of so many
   std::uint32_t least_nodes = 1;     ///< with so many it starts, and goes on
   bool leads_only = false;           ///< this host is none of them; else it is the first

@@ -120,6 +120,7 @@ void Gang::StartWhenComplete() {
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
   started_before_ = true;
+  restarting_ = whole.generation > Generation(1);
   const bool resized = Resize();
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];
@@ -164,7 +165,8 @@ void Gang::TellWaiting() {
 void Gang::Do(const order::Stop& order) {
   start_.reset();
   if (!stopping_) stopping_.emplace();
-  for (Slot& slot : slots_) slot.answered = !slot.member || slot.member->without_shim;
+  // Where nothing runs nobody is waited for.
+  for (Slot& slot : slots_) slot.answered = !slot.working;
   for (Slot& slot : slots_) {
     if (!slot.answered) slot.member->node->Send(order);
   }
@@ -236,6 +238,13 @@ void Gang::On(Slot& slot, const report::Ended& report) {
   if (!report.left_cgroup.empty()) ending_->left_cgroup = report.left_cgroup;
   slot.answered = true;
   AnswerIfAllDid();
+}
+
+/// At the job's start a host that cannot do its part is a mistake that somebody must hear of; later
+/// the job goes on without it.
+void Gang::On(Slot& slot, const report::Failed& report) {
+  if (!restarting_) return Tell(report);
+  On(slot, report::Gone{report.error.message()});
 }
 
 void Gang::On(Slot& slot, const report::Lost& report) {

@@ -73,6 +73,7 @@ class Gang final : public Node {
   void Hear(std::uint64_t member, Report report);
   void On(Slot& slot, const report::Stopped& report);
   void On(Slot& slot, const report::Ended& report);
+  void On(Slot& slot, const report::Failed& report);
   void On(Slot& slot, const report::Lost& report);
   void On(Slot& slot, const report::Gone& report);
 
@@ -102,6 +103,7 @@ class Gang final : public Node {
   Instant waits_since_{};
   std::optional<Instant> enough_since_;  ///< `least` are there
   bool started_before_ = false;
+  bool restarting_ = false;                  ///< behind the first generation
   std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;

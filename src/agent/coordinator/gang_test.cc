@@ -106,6 +106,7 @@ TEST_F(GangTest, SendsWhatConcernsOneRankToItsNodeOnly) {
 
 TEST_F(GangTest, IsStoppedWhenEveryNodeIs) {
   AddTwo();
+  gang_->Send(StartAll());
   gang_->Send(order::Stop{15, seconds(1)});
   nodes_["b"]->report(report::Stopped{1});
   EXPECT_TRUE(Reported<report::Stopped>().empty());
@@ -125,8 +126,7 @@ TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
   EXPECT_EQ(Reported<report::NodeLost>()[0].name, "b");
   EXPECT_EQ(Reported<report::NodeLost>()[0].ranks, (RankRange{2, 2}));
   gang_->Send(order::Stop{9, {}});
-  nodes_["a"]->report(report::Stopped{});
-  EXPECT_EQ(Reported<report::Stopped>().size(), 2);
+  EXPECT_EQ(Reported<report::Stopped>().size(), 2) << "nothing runs any more";
   gang_->Send(order::TellWords{Rank(2), Generation(1), Generation(1)});
   EXPECT_EQ(Reported<report::Words>().size(), 1) << "nobody is left to ask";
 }
@@ -170,6 +170,17 @@ TEST_F(GangTest, GoesOnWithThoseThatAreThereWhereFewerWillDo) {
   const order::Start part = Ordered<order::Start>("c").back();
   EXPECT_THAT(part.ranks, testing::ElementsAre(Rank(2), Rank(3)));
   EXPECT_EQ(part.world, 4);
+}
+
+TEST_F(GangTest, GoesOnWithoutANodeThatCannotDoItsPartButForTheFirstStart) {
+  AddTwo();
+  gang_->Send(StartAll());
+  nodes_["b"]->report(report::Failed{Error(Code::kExhausted, "pipe: too many open files")});
+  EXPECT_EQ(Reported<report::Failed>().size(), 1);
+  gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
+  nodes_["b"]->report(report::Failed{Error(Code::kExhausted, "pipe: too many open files")});
+  EXPECT_EQ(Reported<report::Failed>().size(), 1);
+  EXPECT_EQ(Reported<report::NodeLost>().at(0).reason, "pipe: too many open files");
 }
 
 TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {

@@ -159,6 +159,9 @@ void RunLoop::On(const report::NodeLost& report) {
                             {"first_rank", report.ranks.first},
                             {"ranks", report.ranks.count},
                             {"reason", report.reason}});
+  if (report.ranks.count == 0) {  // no fault tells of it
+    console_->Say(fmt::format("muster: node {} is lost: {}", report.name, report.reason));
+  }
   const Ending ending{.signal = SIGKILL,
                       .time = clock_.Now(),
                       .node = fmt::format("{}: {}", report.name, report.reason)};

@@ -99,6 +99,15 @@ def network():
     net.remove()
 
 
+def remove_groups(run):
+    """What a node leaves of which every process was killed at once: nobody of it is there to remove its empty groups."""
+    run_id = json.loads((run.folder / "run.json").read_text())["id"]
+    for group in pathlib.Path("/sys/fs/cgroup").glob(f"**/muster-{run_id}-*"):
+        for path in sorted([*group.glob("**/"), group], reverse=True):
+            with contextlib.suppress(OSError):
+                path.rmdir()
+
+
 def tree_of(pid: int) -> list[int]:
     found = [pid]
     for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
@@ -179,6 +188,8 @@ def test_a_spare_takes_over_from_a_host_of_which_every_process_is_killed(nodes, 
     end(run, tmp_path, agents)
     assert run.result()["restarts"] == 1
     assert lost.wait(timeout=30) == -signal.SIGKILL
+    remove_groups(run)
+    run.assert_nothing_left()
 
 
 def test_a_link_that_is_down_for_less_than_the_lease_changes_nothing(nodes, network, tmp_path):

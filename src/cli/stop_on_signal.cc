@@ -12,19 +12,15 @@
 #include "base/thread.h"
 
 namespace muster::cli {
-namespace {
 
 bool IsIgnored(int number) {
   struct sigaction action{};
   return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<StopOnSignal>> StopOnSignal::Begin() {
   std::vector<int> numbers;
   for (const int number : {SIGINT, SIGTERM}) {
-    // Blocked, an ignored signal would arrive after all.
     if (!IsIgnored(number)) numbers.push_back(number);
   }
   os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(numbers));

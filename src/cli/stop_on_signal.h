@@ -15,6 +15,9 @@
 
 namespace muster::cli {
 
+/// Blocked, an ignored signal would arrive after all.
+bool IsIgnored(int number);
+
 class StopOnSignal {
  public:
   static Result<std::unique_ptr<StopOnSignal>> Begin();

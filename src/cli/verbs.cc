@@ -7,6 +7,7 @@ void AddAgent(CLI::App& parent, Invocation& invocation);
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
+void AddLogs(CLI::App& parent, Invocation& invocation);
 void AddReport(CLI::App& parent, Invocation& invocation);
 void AddRules(CLI::App& parent, Invocation& invocation);
 void AddRun(CLI::App& parent, Invocation& invocation);
@@ -17,6 +18,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddRun(app, invocation);
   AddAgent(app, invocation);
   AddShow(app, invocation);
+  AddLogs(app, invocation);
   AddReport(app, invocation);
   AddCkpt(app, invocation);
   AddRules(app, invocation);

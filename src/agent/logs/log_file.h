@@ -17,11 +17,15 @@ class LogFile {
   /// kept. Returns how many bytes were lost by this call, `missing` included. An empty call makes
   /// the file.
   std::uint64_t Append(std::uint64_t missing, std::string_view bytes);
+  /// Bytes in the file, markers included.
+  std::uint64_t size() const { return size_; }
 
  private:
   bool Mark();
+  std::size_t Put(std::string_view bytes);
 
   ReopeningFile file_;
+  std::uint64_t size_ = 0;
   std::string marker_;          ///< begun and not complete
   std::uint64_t unmarked_ = 0;  ///< lost, and no marker stands for it yet
 };

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "agent/logs/log_file.h"
+#include "agent/logs/log_marks.h"
 #include "base/mutex.h"
 #include "base/thread.h"
 #include "os/wait_fd.h"
@@ -190,7 +191,7 @@ class LogKeeper::Impl {
         break;
       }
       const std::string_view bytes(block_.data(), static_cast<std::size_t>(n));
-      log.buffer.Append(std::string(bytes));
+      log.buffer.Append(std::string(bytes), options_.clock->Now());
       if (options_.tap) options_.tap(log.id, bytes);
       if (static_cast<std::size_t>(n) < block_.size()) break;
     }
@@ -228,6 +229,7 @@ class LogKeeper::Impl {
   struct Output {
     LogPointer log;
     LogFile file;
+    LogMarks marks;
     LineFramer framer;
     bool begun = false;
   };
@@ -257,9 +259,10 @@ class LogKeeper::Impl {
 
   Output NewOutput(const LogPointer& log) {
     const std::string path =
-        fmt::format("{}/rank-{}/gen-{}.{}.log", options_.folder, log->id.rank.value(),
+        fmt::format("{}/rank-{}/gen-{}.{}", options_.folder, log->id.rank.value(),
                     log->id.generation.value(), NameOf(log->id.stream));
-    return {log, LogFile(*options_.files, path), LineFramer(), false};
+    return {log, LogFile(*options_.files, path + ".log"), LogMarks(*options_.files, path + ".idx"),
+            LineFramer(), false};
   }
 
   void WriteOut(Output& output) {
@@ -270,9 +273,10 @@ class LogKeeper::Impl {
       lost += output.file.Append(taken.dropped, "");
       output.framer.Break();
     }
-    for (const std::string& chunk : taken.chunks) {
-      lost += output.file.Append(0, chunk);
-      Show(output, output.framer.Add(chunk));
+    for (const StreamBuffer::Chunk& chunk : taken.chunks) {
+      output.marks.Add(chunk.at, output.file.size());
+      lost += output.file.Append(0, chunk.bytes);
+      Show(output, output.framer.Add(chunk.bytes));
     }
     if (taken.ended) Show(output, output.framer.Finish());
     const MutexLock lock(mutex_);

@@ -10,6 +10,7 @@
 #include "agent/logs/line_framer.h"
 #include "agent/logs/log_file.h"
 #include "agent/logs/log_keeper.h"
+#include "agent/logs/log_marks.h"
 #include "agent/logs/stream_buffer.h"
 #include "agent/testing/hung_disk.h"
 #include "base/no_threads_test.h"
@@ -50,12 +51,18 @@ TEST(LineFramer, ALineOfExactlyTheCapIsOneLine) {
   EXPECT_EQ(lines.size(), 1U);
 }
 
+std::vector<std::string> TextsOf(const StreamBuffer::Taken& taken) {
+  std::vector<std::string> texts;
+  for (const auto& chunk : taken.chunks) texts.push_back(chunk.bytes);
+  return texts;
+}
+
 TEST(StreamBuffer, DropsTheOldestAndCountsIt) {
   StreamBuffer buffer(Bytes{10000});
   for (const char* c : {"a", "b", "c", "d"}) buffer.Append(std::string(4000, *c));
   const auto taken = buffer.Take();
   EXPECT_EQ(taken.dropped, 8000U);
-  EXPECT_THAT(taken.chunks, ElementsAre(std::string(4000, 'c'), std::string(4000, 'd')));
+  EXPECT_THAT(TextsOf(taken), ElementsAre(std::string(4000, 'c'), std::string(4000, 'd')));
   EXPECT_EQ(buffer.Tail().size(), 16000U) << "the tail is kept whatever became of the rest";
   EXPECT_EQ(buffer.Take().dropped, 0U);
 }
@@ -63,7 +70,18 @@ TEST(StreamBuffer, DropsTheOldestAndCountsIt) {
 TEST(StreamBuffer, PutsSmallWritesTogether) {
   StreamBuffer buffer;
   for (int i = 0; i < 5000; ++i) buffer.Append("x");
-  EXPECT_THAT(buffer.Take().chunks, ElementsAre(std::string(4096, 'x'), std::string(904, 'x')));
+  EXPECT_THAT(TextsOf(buffer.Take()), ElementsAre(std::string(4096, 'x'), std::string(904, 'x')));
+}
+
+TEST(StreamBuffer, KeepsWhenWhatCame) {
+  StreamBuffer buffer;
+  const Instant begin{std::chrono::seconds(100)};
+  for (const int ms : {0, 20, 49, 50, 120}) {
+    buffer.Append("x", begin + std::chrono::milliseconds(ms));
+  }
+  const auto taken = buffer.Take();
+  EXPECT_THAT(TextsOf(taken), ElementsAre("xxx", "x", "x"));
+  EXPECT_EQ(taken.chunks[1].at, begin + std::chrono::milliseconds(50));
 }
 
 TEST(StreamBuffer, TheTailIsTheLast64KiB) {
@@ -90,6 +108,46 @@ TEST(LogFile, GoesOnAfterAFullDiskAndMarksTheGap) {
   EXPECT_EQ(*text, "before\n123\n[muster: 8 bytes are missing here]\nafter\nand on\n");
 }
 
+std::vector<profile::LogMark> MarksIn(const std::string& path) {
+  const auto bytes = PosixFiles().ReadAll(path, 1_MiB);
+  std::vector<profile::LogMark> marks;
+  for (std::size_t at = 0; bytes && at < bytes->size(); at += profile::kLogRecordBytes) {
+    marks.push_back(profile::DecodeLogMark(std::string_view(*bytes).substr(at)));
+  }
+  return marks;
+}
+
+TEST(LogMarks, OneIsDueAfter50MsOr64KiB) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/rank-0/gen-1.stdout.idx";
+  LogMarks marks(PosixFiles(), path);
+  const auto at = [](int ms) { return Instant(std::chrono::milliseconds(ms)); };
+  marks.Add(at(1), 0);
+  marks.Add(at(50), 100);
+  marks.Add(at(51), 200);
+  marks.Add(at(52), 200 + 65'535);
+  marks.Add(at(53), 200 + 65'536);
+  EXPECT_THAT(MarksIn(path),
+              ElementsAre(profile::LogMark{1'000'000, 0}, profile::LogMark{51'000'000, 200},
+                          profile::LogMark{53'000'000, 65'736}));
+}
+
+TEST(LogMarks, StayWholeOnADiskThatFillsUp) {
+  const TemporaryFolder folder;
+  FullDisk disk;
+  const std::string path = folder.path() + "/rank-0/gen-1.stdout.idx";
+  LogMarks marks(disk, path);
+  const auto at = [](int s) { return Instant(std::chrono::seconds(s)); };
+  marks.Add(at(1), 10);
+  disk.full = true;
+  marks.Add(at(2), 20);
+  disk.full = false;
+  marks.Add(at(3), 30);
+  ASSERT_EQ(MarksIn(path).size(), 3U) << "the half of the second was completed";
+  EXPECT_EQ(MarksIn(path)[1].offset, 20U);
+  EXPECT_EQ(MarksIn(path)[2].offset, 30U);
+}
+
 TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
   const TemporaryFolder folder;
   const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
@@ -109,6 +167,10 @@ TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
   EXPECT_EQ(keeper->Tail(id), "kept");
   const auto text = PosixFiles().ReadAll(folder.path() + "/logs/rank-0/gen-1.stdout.log", 1_KiB);
   EXPECT_EQ(*text, "kept");
+  const auto marks = MarksIn(folder.path() + "/logs/rank-0/gen-1.stdout.idx");
+  ASSERT_EQ(marks.size(), 1U);
+  EXPECT_EQ(marks[0].offset, 0U);
+  EXPECT_LE(marks[0].t_ns, SystemClock().Now().time_since_epoch().count());
 }
 
 TEST(LogKeeper, SaysThatItsThreadsCannotBeStarted) {

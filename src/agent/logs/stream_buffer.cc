@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "profile/logs/log_index.h"
+
 namespace muster::agent {
 namespace {
 
@@ -9,20 +11,21 @@ constexpr std::size_t kChunkBytes = std::size_t{4} << 10;
 
 }  // namespace
 
-void StreamBuffer::Append(std::string chunk) {
+void StreamBuffer::Append(std::string bytes, Instant at) {
   const MutexLock lock(mutex_);
-  tail_ += chunk;
+  tail_ += bytes;
   // Trimmed at twice the size, so that a byte is moved once and not at every append.
   const auto keep = static_cast<std::size_t>(kTailBytes.count);
   if (tail_.size() > 2 * keep) tail_.erase(0, tail_.size() - keep);
-  held_ += static_cast<std::int64_t>(chunk.size());
-  if (!chunks_.empty() && chunks_.back().size() + chunk.size() <= kChunkBytes) {
-    chunks_.back() += chunk;
+  held_ += static_cast<std::int64_t>(bytes.size());
+  if (!chunks_.empty() && chunks_.back().bytes.size() + bytes.size() <= kChunkBytes &&
+      at - chunks_.back().at < profile::kLogMarkTime) {
+    chunks_.back().bytes += bytes;
   } else {
-    chunks_.push_back(std::move(chunk));
+    chunks_.push_back({at, std::move(bytes)});
   }
   while (held_ > capacity_.count && chunks_.size() > 1) {
-    const auto size = chunks_.front().size();
+    const auto size = chunks_.front().bytes.size();
     dropped_ += size;
     held_ -= static_cast<std::int64_t>(size);
     chunks_.pop_front();

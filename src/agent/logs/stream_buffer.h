@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/mutex.h"
 
 namespace muster::agent {
@@ -21,15 +22,20 @@ class StreamBuffer {
  public:
   explicit StreamBuffer(Bytes capacity = kStreamCapacity) : capacity_(capacity) {}
 
+  struct Chunk {
+    Instant at{};  ///< when its first byte came
+    std::string bytes;
+  };
   struct Taken {
     std::uint64_t dropped = 0;  ///< bytes lost in front of `chunks`
-    std::deque<std::string> chunks;
+    std::deque<Chunk> chunks;
     bool ended = false;  ///< nothing follows
   };
 
-  /// `chunk` is at most the capacity. Small ones are put together, so that a worker that writes
-  /// byte by byte costs its bytes and not an object each.
-  void Append(std::string chunk);
+  /// `bytes`, which came at `at`, are at most the capacity. Small pieces that came within
+  /// kLogMarkTime are put together, so that a worker that writes byte by byte costs its bytes and
+  /// not an object each.
+  void Append(std::string bytes, Instant at = {});
   void End();
   Taken Take();
   std::string Tail() const;
@@ -41,7 +47,7 @@ class StreamBuffer {
   mutable Mutex mutex_;
   mutable CondVar end_;
   const Bytes capacity_;
-  std::deque<std::string> chunks_ MUSTER_GUARDED_BY(mutex_);
+  std::deque<Chunk> chunks_ MUSTER_GUARDED_BY(mutex_);
   std::int64_t held_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::string tail_ MUSTER_GUARDED_BY(mutex_);

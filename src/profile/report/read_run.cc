@@ -181,7 +181,8 @@ void ReadTails(const RunFiles& files, RunRecords& run) {
   }
 }
 
-/// What every other record hangs on; its errors say which folder they are of.
+}  // namespace
+
 Result<RunFacts> ReadFacts(const RunFiles& files) {
   constexpr std::string_view kHint = "this is not the folder of a run; 'muster run' names its own";
   const auto text = files.ReadWhole("run.json", kSmallFile);
@@ -194,8 +195,6 @@ Result<RunFacts> ReadFacts(const RunFiles& files) {
   if (!facts) return std::move(facts.error()).Within(files.folder()).Hint(kHint);
   return facts;
 }
-
-}  // namespace
 
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, const Clock& clock) {
   RunRecords run{.folder = AbsolutePath(files.folder())};

@@ -43,6 +43,9 @@ struct ReadLimits {
   std::size_t evals = 100'000;
 };
 
+/// run.json, on which every other record hangs; its errors say which folder they are of.
+Result<RunFacts> ReadFacts(const RunFiles& files);
+
 /// The clock tells how long a run that goes on has gone on.
 Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits = {},
                            const Clock& clock = SystemClock());

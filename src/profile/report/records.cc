@@ -191,7 +191,13 @@ std::optional<EventRecord> ReadEvent(std::string_view line) {
                     .command = Command(object),
                     .stream = Text(object, "stream"),
                     .bytes = Whole<std::uint64_t>(object, "bytes").value_or(0),
-                    .kept = Whole<std::uint32_t>(object, "kept").value_or(0)};
+                    .kept = Whole<std::uint32_t>(object, "kept").value_or(0),
+                    .what = Text(object, "what"),
+                    .rule = Text(object, "rule"),
+                    .why = Text(object, "why"),
+                    .name = Text(object, "name"),
+                    .state = Text(object, "state"),
+                    .exit_code = Whole<std::int64_t>(object, "exit_code").value_or(0)};
   if (!time || event.event.empty()) return std::nullopt;
   if (event.rank && *event.rank >= kMaxRanks) return std::nullopt;
   return event;

@@ -73,6 +73,12 @@ struct EventRecord {
   std::string stream;  ///< of `log_dropped`
   std::uint64_t bytes = 0;
   std::uint32_t kept = 0;  ///< of `ranks_quiesced`
+  std::string what;        ///< of `hang`
+  std::string rule;        ///< of `log_rule`, as is `why`
+  std::string why;
+  std::string name;   ///< of `signal`
+  std::string state;  ///< of `run_ended`, as is `exit_code`
+  std::int64_t exit_code = 0;
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

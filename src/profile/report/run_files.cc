@@ -1,5 +1,6 @@
 #include "profile/report/run_files.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -8,6 +9,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <memory>
 
 #include "base/absent.h"
 
@@ -139,6 +142,44 @@ Result<std::string> RunFiles::ReadTail(std::string_view path, Bytes most) const 
     return ErrnoError(fmt::format("seek in {}", path), errno);
   }
   return ReadUpTo(fd.get(), static_cast<std::size_t>(most.count), path);
+}
+
+Result<std::string> RunFiles::ReadAt(std::string_view path, std::uint64_t offset,
+                                     Bytes most) const {
+  const Fd fd = MUSTER_TRY(OpenFile(path));
+  // lseek takes no more, and no file is so large.
+  constexpr std::uint64_t kFarthest = std::uint64_t{1} << 62;
+  if (offset > kFarthest) return std::string();
+  if (::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
+    return ErrnoError(fmt::format("seek in {}", path), errno);
+  }
+  return ReadUpTo(fd.get(), static_cast<std::size_t>(most.count), path);
+}
+
+Result<FileSight> RunFiles::Look(std::string_view path) const {
+  const Fd fd = MUSTER_TRY(OpenFile(path));
+  struct stat status{};
+  if (::fstat(fd.get(), &status) != 0) return ErrnoError(fmt::format("stat {}", path), errno);
+  return FileSight{.size = static_cast<std::uint64_t>(status.st_size),
+                   .written = WallTime(std::chrono::seconds(status.st_mtim.tv_sec) +
+                                       std::chrono::nanoseconds(status.st_mtim.tv_nsec))};
+}
+
+Result<std::vector<std::string>> RunFiles::List(std::string_view path, std::size_t most) const {
+  Fd fd = MUSTER_TRY(OfContent(OpenBeneath(folder_.get(), path), Code::kDataLoss));
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd.get()), &::closedir);
+  if (!folder) return ErrnoError(fmt::format("list {}", path), errno);
+  [[maybe_unused]] const int owned = fd.Release();
+  std::vector<std::string> names;
+  while (names.size() < most) {
+    errno = 0;
+    const dirent* entry = ::readdir(folder.get());
+    if (entry == nullptr && errno != 0) return ErrnoError(fmt::format("list {}", path), errno);
+    if (entry == nullptr) break;
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
 }
 
 Result<LinesRead> RunFiles::ForEachLine(std::string_view path, Bytes limit,

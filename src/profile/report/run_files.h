@@ -6,8 +6,10 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/bytes.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -19,6 +21,11 @@ struct LinesRead {
   std::uint64_t too_long = 0;  ///< longer than kMaxLineBytes, skipped
   bool torn = false;           ///< the last line had no newline and was skipped
   bool cut = false;            ///< the file is larger than the limit; the rest was not read
+};
+
+struct FileSight {
+  std::uint64_t size = 0;
+  WallTime written;
 };
 
 inline constexpr std::size_t kMaxLineBytes = 64 << 10;
@@ -33,6 +40,12 @@ class RunFiles {
   Result<std::string> ReadWhole(std::string_view path, Bytes limit) const;
   /// The last `most` bytes of a file.
   Result<std::string> ReadTail(std::string_view path, Bytes most) const;
+  /// Up to `most` bytes from `offset` on; fewer at the end of the file, none behind it.
+  Result<std::string> ReadAt(std::string_view path, std::uint64_t offset, Bytes most) const;
+  /// How large a file is, and when it was written last.
+  Result<FileSight> Look(std::string_view path) const;
+  /// The names in a folder, "." and ".." aside, in no order; at most `most` of them.
+  Result<std::vector<std::string>> List(std::string_view path, std::size_t most) const;
   /// Calls `use` with each whole line, without its newline.
   Result<LinesRead> ForEachLine(std::string_view path, Bytes limit,
                                 const std::function<void(std::string_view)>& use) const;

@@ -12,11 +12,13 @@ void AddReport(CLI::App& parent, Invocation& invocation);
 void AddRules(CLI::App& parent, Invocation& invocation);
 void AddRun(CLI::App& parent, Invocation& invocation);
 void AddShow(CLI::App& parent, Invocation& invocation);
+void AddTop(CLI::App& parent, Invocation& invocation);
 
 void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddData(app, invocation);
   AddRun(app, invocation);
   AddAgent(app, invocation);
+  AddTop(app, invocation);
   AddShow(app, invocation);
   AddLogs(app, invocation);
   AddReport(app, invocation);

@@ -74,7 +74,10 @@ bool Live::Write(std::string_view text) {
     const ssize_t n =
         ::write(STDOUT_FILENO, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (n <= 0) return false;
+    if (n <= 0) {
+      TakeSignal();  // SIGPIPE must not be left for when it is let in again
+      return false;
+    }
     text.remove_prefix(static_cast<std::size_t>(n));
   }
   return true;

@@ -27,6 +27,8 @@ constexpr std::string_view kOverview =
   muster run job.yaml           train; if a rank dies, the run goes on
   muster run -n 2 train.py      the same for a Python script, as under torchrun
   muster run -n 2 -- CMD        the same for any command
+  muster top                    how the ranks of the run stand, as it goes on
+  muster logs RUN -f            what they write, merged
   muster report RUN             what happened, as one HTML page
   muster ckpt digest DIR        what a checkpoint holds, as one number
 

@@ -214,6 +214,10 @@ std::string LiveRun::TextOf(const EventRecord& event) const {
   if (event.event == "log_rule") {
     return fmt::format("log rule {} fired on {}: {}", event.rule, rank, event.why);
   }
+  if (event.event == "node_joined") return fmt::format("node {} joined", event.node);
+  if (event.event == "node_lost") {
+    return fmt::format("node {} is lost: {}", event.node, event.reason);
+  }
   if (event.event == "log_dropped") {
     return fmt::format("{} of {} {} were not kept", Counted(event.bytes, "byte"), rank,
                        event.stream);

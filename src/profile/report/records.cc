@@ -197,7 +197,9 @@ std::optional<EventRecord> ReadEvent(std::string_view line) {
                     .why = Text(object, "why"),
                     .name = Text(object, "name"),
                     .state = Text(object, "state"),
-                    .exit_code = Whole<std::int64_t>(object, "exit_code").value_or(0)};
+                    .exit_code = Whole<std::int64_t>(object, "exit_code").value_or(0),
+                    .node = Text(object, "node"),
+                    .reason = Text(object, "reason")};
   if (!time || event.event.empty()) return std::nullopt;
   if (event.rank && *event.rank >= kMaxRanks) return std::nullopt;
   return event;

@@ -79,6 +79,8 @@ struct EventRecord {
   std::string name;   ///< of `signal`
   std::string state;  ///< of `run_ended`, as is `exit_code`
   std::int64_t exit_code = 0;
+  std::string node;    ///< of `node_joined` and `node_lost`
+  std::string reason;  ///< of `node_lost`
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

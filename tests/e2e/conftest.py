@@ -1,5 +1,6 @@
 """Starting, hurting and inspecting runs. The processes of a run are found by MUSTER_RUN in their environment."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -207,7 +208,8 @@ def start(bin_with_stepper, tmp_path):
             run.process.kill()
             run.process.communicate()
         for pid in processes_of(run.folder):
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it may end by itself meanwhile
+                os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def run_job(folder: pathlib.Path, nodes: list[str], number: str, ssh: pathlib.Pa
     words = [BUILD / "bin" / "muster", "run", "--nodes", ",".join(nodes), "--nnodes", number, "-n", 2, "--ssh", ssh]
     words += ["--listen", f"{LEADER}:0", "--quiet", "--run-dir", run, "--max-restarts", 3, "--"]
     words += [VENV / "bin" / "python", PEERS / "mlp_ddp.py", folder, 10**6, EVERY]
-    process = start(words, OMP_NUM_THREADS="1", GLOO_SOCKET_IFNAME="eth0")
+    process = start(words, OMP_NUM_THREADS="1")
     return Job(process, lambda rank: script_steps(folder, rank), lambda rank: muster_pid(run, rank))
 
 

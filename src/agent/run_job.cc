@@ -61,6 +61,14 @@ Error NotStarted(const Error& error, const std::string& path) {
 
 }  // namespace
 
+ConsoleOptions ConsoleFor(const RunOptions& options) {
+  ConsoleOptions console;
+  console.out_fd = options.json ? console.err_fd : console.out_fd;
+  console.quiet = options.quiet;
+  console.ranks = options.display;
+  return console;
+}
+
 Result<RunOutcome> RunJob(const RunOptions& options) {
   MUSTER_TRY(CheckProcess(options));
   // Before the folder: who interrupts a run finds one that says so, or none. Before the first

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agent/coordinator/job_state.h"
+#include "agent/logs/console.h"
 #include "agent/logs/rank_display.h"
 #include "base/result.h"
 #include "spec/log_rule.h"
@@ -25,13 +26,14 @@ enum class OnHang {
 
 struct RunOptions {
   std::string name;
-  std::uint32_t ranks = 1;           ///< of the job, on all nodes
-  std::uint32_t nodes = 1;           ///< at most; `ranks` are those of so many
-  std::uint32_t least_nodes = 1;     ///< with so many it starts, and goes on
-  bool leads_only = false;           ///< this host is none of them; else it is the first
-  std::vector<std::string> hosts;    ///< on which agents are started by ssh
-  std::vector<std::string> ssh;      ///< how
-  std::string listen = "0.0.0.0:0";  ///< where agents of the others dial; used with several nodes
+  std::uint32_t ranks = 1;         ///< of the job, on all nodes
+  std::uint32_t nodes = 1;         ///< at most; `ranks` are those of so many
+  std::uint32_t least_nodes = 1;   ///< with so many it starts, and goes on
+  bool leads_only = false;         ///< this host is none of them; else it is the first
+  std::vector<std::string> hosts;  ///< on which agents are started by ssh
+  std::vector<std::string> ssh;    ///< how
+  /// Where agents of other nodes dial; empty: the address towards them, any free port.
+  std::string listen;
   std::vector<std::string> flags;    ///< of `muster run`, for agents: what job_yaml cannot hold
   std::string program;               ///< absolute path of the command
   std::vector<std::string> command;  ///< argv; the first is what the user wrote
@@ -66,6 +68,9 @@ struct RunOutcome {
   std::string result_json;   ///< as in result.json
   bool hung_writer = false;  ///< a log write hangs in the kernel; leave by _exit
 };
+
+/// What the user sees of its workers' lines.
+ConsoleOptions ConsoleFor(const RunOptions& options);
 
 /// Errors are those from before the first worker: folder, lock, shim. From then on the outcome says
 /// what happened.

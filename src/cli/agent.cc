@@ -75,7 +75,8 @@ Result<agent::RunOptions> OptionsOf(const agent::JobTicket& ticket, const std::s
   std::vector<std::string> words = ticket.flags;
   words.push_back(job_file);
   const RunFlags flags = MUSTER_TRY(ReadRunWords(words));
-  const spec::Job job = MUSTER_TRY(JobFor(flags, program));
+  spec::Job job = MUSTER_TRY(JobFor(flags, program));
+  job.ranks_per_node = {spec::RanksPerNode::Kind::kCount, ticket.ranks_per_node};
   return OptionsFor(job, flags, program);
 }
 
@@ -94,10 +95,16 @@ Result<int> Join(const AgentFlags& flags, const Invocation& invocation) {
       .link = std::move(link),
       .state_folder = StateFolder(),
       .lifeline_fd = flags.token_file == kStandardInput ? STDIN_FILENO : -1,
+      .json = invocation.json,
       .options_for = [&](const agent::JobTicket& ticket, const std::string& job_file) {
         return OptionsOf(ticket, job_file, invocation.program);
       }};
-  return agent::RunAgent(options);
+  const int exit_code = MUSTER_TRY(agent::RunAgent(options));
+  if (invocation.json) {
+    MUSTER_TRY(
+        Print(fmt::format("{{\"node\": \"{}\", \"exit_code\": {}}}\n", flags.name, exit_code)));
+  }
+  return exit_code;
 }
 
 }  // namespace

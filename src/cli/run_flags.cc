@@ -140,8 +140,10 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                  "More than --nnodes are spares");
   run.add_option("--ssh", flags.ssh,
                  "How a host is reached; default: ssh -o BatchMode=yes, which asks for nothing");
-  run.add_option("--listen", flags.listen,
-                 "With several nodes: HOST:PORT where their agents dial; default 0.0.0.0:0");
+  run.add_option(
+      "--listen", flags.listen,
+      "With several nodes: HOST:PORT where their agents dial; default: this host's address "
+      "towards them, any free port");
   run.add_flag("--quiet", flags.quiet, "Do not show the workers' output; it is in the run folder");
   run.add_option("--line-prefix", flags.line_prefix,
                  "What stands before a line of a worker, instead of [rank generation]; ${rank}, "

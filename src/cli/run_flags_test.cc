@@ -60,6 +60,9 @@ Words Repeated(const Words& words, const Environment& environment = {}) {
 /// A value that is not the default, as the command to go on spells it; none for a switch.
 Words Sample(std::string_view flag) {
   const std::map<std::string_view, Words> values = {
+      {"nodes", {"a,b"}},
+      {"ssh", {"ssh -p 22"}},
+      {"listen", {"10.0.0.7:29400"}},
       {"preload", {"torch,mymodel"}},
       {"report-hangs", {}},
       {"grace", {"2.5"}},

@@ -174,19 +174,22 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
 }
 
 /// What a rank finds and how it is shown, where torchrun's flags change it.
-Status SetTorchrun(const spec::torchrun::Settings& torchrun, agent::RunOptions& options) {
+/// `local` ranks on each node.
+Status SetTorchrun(const spec::torchrun::Settings& torchrun, std::uint32_t local,
+                   agent::RunOptions& options) {
   if (!torchrun.log_dir.empty()) options.parent = torchrun.log_dir;
   options.role = torchrun.role;
   options.run_id = torchrun.run_id;
   if (torchrun.virtual_local_rank) {
     const auto list = spec::ProcessEnv()("CUDA_VISIBLE_DEVICES");
-    options.devices = MUSTER_TRY(spec::DevicesOf(list, options.ranks));
+    options.devices = MUSTER_TRY(spec::DevicesOf(list, local));
   }
   if (torchrun.shown.Everything() && torchrun.line_prefix.empty()) return Ok();
   for (std::uint32_t rank = 0; rank < options.ranks; ++rank) {
-    const unsigned shown = torchrun.shown.Of(rank);
+    const unsigned shown = torchrun.shown.Of(rank % local);
     std::string prefix = torchrun.line_prefix;
-    if (!prefix.empty()) prefix = spec::torchrun::LinePrefix(prefix, torchrun.role, rank);
+    if (!prefix.empty())
+      prefix = spec::torchrun::LinePrefix(prefix, torchrun.role, rank, rank % local);
     options.display.push_back(
         {.out = (shown & 1U) != 0, .err = (shown & 2U) != 0, .prefix = prefix});
   }
@@ -334,12 +337,13 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.time_limit = job.time_limit;
   options.log_rules = job.log_rules;
   options.quiet = flags.quiet;
-  MUSTER_TRY(SetTorchrun(flags.torchrun, options));
   SetPolicy(job, flags, options.policy);
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   options.nodes = job.nodes.max;
   options.least_nodes = job.nodes.min;
+  const std::uint32_t local = options.ranks;
   options.ranks *= options.nodes;
+  MUSTER_TRY(SetTorchrun(flags.torchrun, local, options));
   MUSTER_TRY(SetHosts(flags, options));
   options.flags = WordsToGoOn(flags);
   if (!flags.listen.empty()) options.listen = flags.listen;

@@ -50,8 +50,13 @@ def processes_of(folder: pathlib.Path) -> list[int]:
 
 def cgroups_of(run_id: str) -> list[pathlib.Path]:
     # os.walk passes over groups of other programs that go away meanwhile.
-    name = f"muster-{run_id}"
-    return [pathlib.Path(path) / name for path, folders, _ in os.walk("/sys/fs/cgroup") if name in folders]
+    own = f"muster-{run_id}"
+    return [
+        pathlib.Path(path) / name
+        for path, folders, _ in os.walk("/sys/fs/cgroup")
+        for name in folders
+        if name == own or name.startswith(own + "-")  # agents'
+    ]
 
 
 @dataclasses.dataclass

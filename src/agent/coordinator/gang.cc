@@ -12,6 +12,7 @@ namespace muster::agent {
 namespace {
 
 constexpr auto kWaitingTold = std::chrono::seconds(5);
+constexpr nanoseconds kEndSoon = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -45,8 +46,11 @@ void Gang::Add(const std::string& name, const MakeNode& make) {
 void Gang::Seat() {
   for (Slot& slot : slots_) {
     if (slot.member || spares_.empty()) continue;
-    Member member = std::move(spares_.front());
-    spares_.pop_front();
+    auto best = std::ranges::find_if(
+        spares_, [](const Member& spare) { return spare.ready && !spare.without_shim; });
+    if (best == spares_.end()) best = spares_.begin();
+    Member member = std::move(*best);
+    spares_.erase(best);
     Take(slot, std::move(member));
   }
 }
@@ -177,12 +181,14 @@ void Gang::Do(const order::End& order) {
   start_.reset();
   stopping_.reset();
   ending_.emplace();
-  // Spares are told as well; nobody waits for them.
   for (Member& spare : spares_) spare.node->Send(order);
   for (Slot& slot : slots_) slot.answered = !slot.member;
-  end_timer_ = loop_.After(options_.end_limit, [this] {
+  // Who does not answer while others are killed is not waited for either.
+  const auto limit = order.kill_shim ? kEndSoon : options_.end_limit;
+  end_timer_ = loop_.After(limit, [this] {
     end_timer_.reset();
     for (Slot& slot : slots_) slot.answered = true;
+    spares_.clear();
     AnswerIfAllDid();
   });
   for (Slot& slot : slots_) {
@@ -205,11 +211,8 @@ void Gang::Do(const order::TellWords& order) {
 void Gang::Hear(std::uint64_t member, Report report) {
   Slot* slot = SlotOf(member);
   if (slot == nullptr) {
-    if (!std::holds_alternative<report::Gone>(report)) return;
     const auto spare = std::ranges::find(spares_, member, &Member::id);
-    if (spare == spares_.end()) return;
-    Bury(std::move(*spare));
-    spares_.erase(spare);
+    if (spare != spares_.end()) HearSpare(spare, report);
     return;
   }
   const bool works = static_cast<std::uint32_t>(slot - slots_.data()) < active_;
@@ -222,6 +225,19 @@ void Gang::Hear(std::uint64_t member, Report report) {
         }
       },
       report);
+}
+
+void Gang::HearSpare(std::deque<Member>::iterator spare, const Report& report) {
+  if (std::holds_alternative<report::Lost>(report)) spare->without_shim = true;
+  if (std::holds_alternative<report::ZygoteReady>(report) ||
+      std::holds_alternative<report::ZygoteBroken>(report)) {
+    spare->ready = true;
+  }
+  const bool over = ending_ && std::holds_alternative<report::Ended>(report);
+  if (!over && !std::holds_alternative<report::Gone>(report)) return;
+  Bury(std::move(*spare));
+  spares_.erase(spare);
+  AnswerIfAllDid();
 }
 
 void Gang::On(Slot& slot, const report::Stopped& report) {
@@ -249,7 +265,7 @@ void Gang::On(Slot& slot, const report::Failed& report) {
 
 void Gang::On(Slot& slot, const report::Lost& report) {
   slot.member->without_shim = true;
-  Lose(slot, slot.member->name, report.reason);
+  Lose(slot, slot.member->name, report.reason, {});
 }
 
 void Gang::On(Slot& slot, const report::Gone& report) {
@@ -257,16 +273,16 @@ void Gang::On(Slot& slot, const report::Gone& report) {
   const std::string name = member.name;
   const bool told = member.without_shim;
   Bury(std::move(member));
-  if (!told) return Lose(slot, name, report.reason);
+  if (!told) return Lose(slot, name, report.reason, report.since);
   slot.answered = true;
   AnswerIfAllDid();
 }
 
 /// Where nothing runs no rank is lost.
-void Gang::Lose(Slot& slot, const std::string& name, const std::string& reason) {
+void Gang::Lose(Slot& slot, const std::string& name, const std::string& reason, Instant since) {
   const RankRange lost{slot.ranks.first, slot.working ? slot.ranks.count : 0};
   slot.working = false;
-  Tell(report::NodeLost{name, lost, reason});
+  Tell(report::NodeLost{name, lost, reason, since});
   slot.answered = true;
   AnswerIfAllDid();
 }
@@ -282,6 +298,7 @@ void Gang::Bury(Member member) {
 
 void Gang::AnswerIfAllDid() {
   if (!std::ranges::all_of(slots_, &Slot::answered)) return;
+  if (ending_ && !spares_.empty()) return;
   if (ending_) {
     if (end_timer_) loop_.Remove(*std::exchange(end_timer_, {}));
     Tell(*std::exchange(ending_, {}));

@@ -49,6 +49,7 @@ class Gang final : public Node {
     std::uint64_t id = 0;
     std::string name;
     std::unique_ptr<Node> node;
+    bool ready = false;         ///< its fork server has loaded, or will not
     bool without_shim = false;  ///< it lost it and needs another before it can work
   };
   struct Slot {
@@ -77,6 +78,7 @@ class Gang final : public Node {
   void On(Slot& slot, const report::Lost& report);
   void On(Slot& slot, const report::Gone& report);
 
+  void HearSpare(std::deque<Member>::iterator spare, const Report& report);
   Slot* SlotOf(std::uint64_t member);
   Slot& SlotOf(Rank rank);
   void Seat();
@@ -88,7 +90,7 @@ class Gang final : public Node {
   void StartWhenComplete();
   void TellWaiting();
   void AnswerIfAllDid();
-  void Lose(Slot& slot, const std::string& name, const std::string& reason);
+  void Lose(Slot& slot, const std::string& name, const std::string& reason, Instant since);
   void Bury(Member member);
   void Tell(Report report) { on_report_(std::move(report)); }
 

@@ -215,6 +215,22 @@ TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   EXPECT_TRUE(Ordered<order::Renew>("b").empty());
 }
 
+TEST_F(GangTest, PrefersASpareThatIsReadyAndGivesOneWithoutAShimAnother) {
+  AddTwo();
+  for (const char* name : {"slow", "hurt", "ready"}) Add(name);
+  nodes_["hurt"]->report(report::ZygoteReady{1});
+  nodes_["hurt"]->report(report::Lost{"muster-shim died"});
+  nodes_["ready"]->report(report::ZygoteReady{1});
+  nodes_["a"]->report(report::Gone{"the connection closed"});
+  gang_->Send(StartAll());
+  EXPECT_EQ(Ordered<order::Start>("ready").size(), 1);
+  nodes_["slow"]->report(report::Gone{"the connection closed"});
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  gang_->Send(StartAll());
+  EXPECT_EQ(Ordered<order::Renew>("hurt").size(), 1);
+  EXPECT_EQ(Ordered<order::Start>("hurt").size(), 1);
+}
+
 TEST_F(GangTest, ForgetsASpareThatGoes) {
   AddTwo();
   Add("spare");
@@ -233,6 +249,8 @@ TEST_F(GangTest, EndsWhenEveryNodeHasAndTellsTheSpares) {
   nodes_["a"]->report(report::Ended{true, ""});
   EXPECT_TRUE(Reported<report::Ended>().empty());
   nodes_["b"]->report(report::Ended{false, "/sys/fs/cgroup/x"});
+  EXPECT_TRUE(Reported<report::Ended>().empty()) << "the spare has not left yet";
+  nodes_["spare"]->report(report::Ended{});
   ASSERT_EQ(Reported<report::Ended>().size(), 1);
   EXPECT_TRUE(Reported<report::Ended>()[0].hung_writer);
   EXPECT_EQ(Reported<report::Ended>()[0].left_cgroup, "/sys/fs/cgroup/x");

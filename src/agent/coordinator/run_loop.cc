@@ -39,14 +39,6 @@ std::uint64_t RaiseDescriptorLimit() {
   return ::setrlimit(RLIMIT_NOFILE, &raised) < 0 ? 0 : limit.rlim_cur;
 }
 
-ConsoleOptions ConsoleFor(const RunOptions& options) {
-  ConsoleOptions console;
-  console.out_fd = options.json ? console.err_fd : console.out_fd;
-  console.quiet = options.quiet;
-  console.ranks = options.display;
-  return console;
-}
-
 }  // namespace
 
 RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,

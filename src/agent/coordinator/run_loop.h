@@ -58,6 +58,7 @@ class RunLoop {
   Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile);
 
   // run_nodes.cc: several hosts
+  Result<net::Address> ListenAddress() const;
   Status SetUpGang(std::uint64_t soft_nofile);
   Status AddOwnNode(Gang& gang, std::uint64_t soft_nofile);
   Status StartSsh();

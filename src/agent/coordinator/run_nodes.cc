@@ -6,6 +6,7 @@
 #include "agent/coordinator/gang.h"
 #include "agent/coordinator/run_loop.h"
 #include "base/host_name.h"
+#include "net/own_address.h"
 #include "net/tls.h"
 #include "profile/report/go_on.h"
 #include "spec/env.h"
@@ -19,10 +20,22 @@ constexpr const char* kAnyHost = "0.0.0.0";
 
 }  // namespace
 
+/// One address of this host, so that the store is where agents are and nowhere else.
+Result<net::Address> RunLoop::ListenAddress() const {
+  if (!options_.listen.empty()) {
+    return net::ParseAddress(options_.listen, net::PortZero::kFreePort);
+  }
+  std::string towards = options_.hosts.empty() ? "" : options_.hosts[0];
+  towards = towards.substr(towards.find('@') + 1);
+  auto own = net::FindOwnAddress(towards);
+  // What ssh calls a host may be a name that only ssh knows.
+  if (!own) own = net::FindOwnAddress("");
+  return net::Address{MUSTER_TRY(std::move(own)).host, 0};
+}
+
 /// This host is the first node; the others join by the hub.
 Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
-  const net::Address listen =
-      MUSTER_TRY(net::ParseAddress(options_.listen, net::PortZero::kFreePort));
+  const net::Address listen = MUSTER_TRY(ListenAddress());
   store_host_ = listen.host == "localhost" ? kThisHost : listen.host;
   join_token_ = MUSTER_TRY(net::JoinToken::CreateFile(folder_.At("join-token")));
   HubOptions hub{.address = {store_host_, listen.port},

@@ -163,7 +163,7 @@ void RunLoop::On(const report::NodeLost& report) {
     console_->Say(fmt::format("muster: node {} is lost: {}", report.name, report.reason));
   }
   const Ending ending{.signal = SIGKILL,
-                      .time = clock_.Now(),
+                      .time = report.since == Instant{} ? clock_.Now() : report.since,
                       .node = fmt::format("{}: {}", report.name, report.reason)};
   for (std::uint32_t i = 0; i < report.ranks.count; ++i) {
     const Rank rank = report.ranks.At(i);

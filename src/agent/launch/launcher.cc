@@ -14,6 +14,7 @@
 #include "agent/coordinator/plan.h"
 #include "agent/launch/command_writer.h"
 #include "coll/muster_coll.h"
+#include "net/own_address.h"
 #include "spec/command.h"
 #include "spec/env.h"
 
@@ -63,6 +64,8 @@ Result<Launcher> Launcher::Create(const RunOptions& options, RankRange ranks,
     launcher.omp_threads_ = std::max(1U, AvailableCores() / ranks.count);
   }
   launcher.unbuffered_ = !lookup("PYTHONUNBUFFERED");
+  launcher.names_gloo_ = lookup("GLOO_SOCKET_IFNAME").has_value();
+  launcher.names_nccl_ = lookup("NCCL_SOCKET_IFNAME").has_value();
   launcher.nccl_error_handling_ = lookup("TORCH_NCCL_ASYNC_ERROR_HANDLING").value_or("1");
   return launcher;
 }
@@ -101,7 +104,20 @@ std::vector<std::string> Launcher::OwnEnvironment(Rank rank, const GenerationFac
   env.error_file = ErrorFile(rank, facts.generation);
   env.omp_threads = omp_threads_;
   env.unbuffered = unbuffered_;
-  return spec::WriteWorkerEnv(env);
+  std::vector<std::string> lines = spec::WriteWorkerEnv(env);
+  for (std::string& line : InterfaceVariables(facts)) lines.push_back(std::move(line));
+  return lines;
+}
+
+/// Between hosts: gloo would take the address of the host's name, which often is 127.0.1.1.
+std::vector<std::string> Launcher::InterfaceVariables(const GenerationFacts& facts) const {
+  if (facts.world == ranks_.count || (names_gloo_ && names_nccl_)) return {};
+  const auto own = net::FindOwnAddress(facts.master_addr);
+  if (!own || own->interface.empty()) return {};
+  std::vector<std::string> lines;
+  if (!names_gloo_) lines.push_back("GLOO_SOCKET_IFNAME=" + own->interface);
+  if (!names_nccl_) lines.push_back("NCCL_SOCKET_IFNAME=" + own->interface);
+  return lines;
 }
 
 std::vector<std::string> Launcher::RedactedEnvironment(Rank rank,

@@ -76,6 +76,8 @@ class Launcher {
                    const WorkerSinks& sinks);
   std::vector<std::string> OwnEnvironment(Rank rank, const GenerationFacts& facts) const;
 
+  std::vector<std::string> InterfaceVariables(const GenerationFacts& facts) const;
+
   const RunOptions* options_;
   RankRange ranks_;
   std::string run_folder_;
@@ -85,6 +87,7 @@ class Launcher {
   std::uint32_t umask_ = 022;
   std::uint32_t omp_threads_ = 0;
   bool unbuffered_ = false;
+  bool names_gloo_ = false, names_nccl_ = false;  ///< the user names their interface
   std::string nccl_error_handling_;
   Fd arena_;
 };

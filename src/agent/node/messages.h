@@ -174,12 +174,14 @@ struct Resized {
 /// The agent of the node leaves, or, said by who carries its messages, is not reached any more.
 struct Gone {
   std::string reason;
+  Instant since{};  ///< when it was heard last; not on the wire
 };
 /// A node of several, and every worker on it.
 struct NodeLost {
   std::string name;
   RankRange ranks;
   std::string reason;
+  Instant since{};
 };
 /// The shim is gone, and every worker of the node with it.
 struct Lost {

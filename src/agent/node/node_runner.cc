@@ -88,7 +88,22 @@ void NodeRunner::StartWhenLoaded() {
   PublishLater();
 }
 
+/// Two processes of one rank must not be, whoever orders it.
+Status NodeRunner::CheckStart(const order::Start& order) {
+  if (!pages_ || order.generation <= generation_) {
+    return Error(Code::kPrecondition, fmt::format("generation {} cannot start behind {}",
+                                                  order.generation.value(), generation_.value()));
+  }
+  std::vector<Rank> ranks = order.ranks;
+  std::ranges::sort(ranks);
+  const bool once = std::ranges::adjacent_find(ranks) == ranks.end();
+  const bool free = std::ranges::all_of(ranks, [&](Rank rank) { return At(rank).pid == 0; });
+  if (once && free) return Ok();
+  return Error(Code::kPrecondition, "a rank that is to be started runs already");
+}
+
 Status NodeRunner::StartGeneration(const order::Start& order) {
+  MUSTER_TRY(CheckStart(order));
   generation_ = order.generation;
   generation_begin_ = options_.clock->Now();
   stopping_ = false;
@@ -99,7 +114,6 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
   for (Worker& worker : workers_) worker.stepped = false;
   BeginRules();
   if (!shim_) return Error(Code::kUnavailable, "muster-shim is gone");
-  MUSTER_CHECK(pages_ && links_);  // there was a Seat
   if (options_.own_folder) {
     MUSTER_TRY(WriteGeneration(*options_.files, options_.folder, order.generation));
   }

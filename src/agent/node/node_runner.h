@@ -75,6 +75,7 @@ class NodeRunner final : public Node {
   void Do(const order::TellWords& order);
   void Do(const order::End& order);
   void StartWhenLoaded();
+  Status CheckStart(const order::Start& order);
   Status StartGeneration(const order::Start& order);
   void Tell(Report report) { on_report_(std::move(report)); }
 

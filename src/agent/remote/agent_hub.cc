@@ -10,7 +10,10 @@
 namespace muster::agent {
 namespace {
 
-constexpr Bytes kMostReports = 64_MiB;  // two tails of 64 KiB for each of many ranks, and steps
+constexpr Bytes kMostReports = 12_MiB;  // an agent sends 8 MiB, or one report that is larger
+
+constexpr auto kPulse = std::chrono::milliseconds(250);
+constexpr auto kStandstill = std::chrono::seconds(1);
 
 /// The gang owns its nodes alone; the peer is the hub's to find.
 class SharedNode final : public Node {
@@ -31,7 +34,21 @@ AgentHub::AgentHub(os::EventLoop& loop, JobTicket ticket, std::string version, O
       version_(std::move(version)),
       on_join_(std::move(on_join)) {}
 
-AgentHub::~AgentHub() = default;
+AgentHub::~AgentHub() {
+  if (pulse_timer_) loop_.Remove(*pulse_timer_);
+}
+
+/// A machine that was suspended, or we alone, must not take the agents' silence for their own.
+void AgentHub::Pulse() {
+  const Instant now = MonotonicClock::now();
+  const auto late = pulse_ == Instant{} ? std::chrono::nanoseconds(0) : now - pulse_ - kPulse;
+  pulse_ = now;
+  for (const auto& [id, weak] : peers_) {
+    const auto peer = weak.lock();
+    if (peer && late > kStandstill) peer->Forgive(late);
+  }
+  pulse_timer_ = loop_.After(kPulse, [this] { Pulse(); });
+}
 
 Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptions options,
                                                    OnJoin on_join) {
@@ -44,6 +61,7 @@ Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptio
   server.heartbeat = hub->ticket_.lease / 4;
   hub->server_ = MUSTER_TRY(net::HttpServer::Listen(loop, std::move(server)));
   AgentHub* self = hub.get();
+  self->Pulse();
   hub->server_->Handle(net::Method::kPost, "/v1/agents",
                        [self](const net::Request& request) { return self->Join(request); });
   hub->server_->HandleEvents("/v1/agents/{agent}/orders",
@@ -85,8 +103,8 @@ Result<std::shared_ptr<RemotePeer>> AgentHub::Find(const net::Request& request) 
   const auto found = peers_.find(id);
   auto peer = found == peers_.end() ? nullptr : found->second.lock();
   if (peer) return peer;
-  return Error(Code::kDenied, fmt::format("agent {} was given up", id.substr(0, 40)),
-               "its workers end; it can join again");
+  return Error(Code::kConflict, fmt::format("agent {} was given up", id.substr(0, 40)),
+               "its workers end, and it joins again");
 }
 
 Status AgentHub::OpenOrders(const net::Request& request, net::EventStream stream) {

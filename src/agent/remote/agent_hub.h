@@ -46,7 +46,8 @@ class AgentHub {
   Result<net::Response> Join(const net::Request& request);
   Status OpenOrders(const net::Request& request, net::EventStream stream);
   Result<net::Response> TakeReports(const net::Request& request);
-  /// Denied for one that was given up, or never was.
+  void Pulse();
+  /// Conflict for one that was given up, or never was.
   Result<std::shared_ptr<RemotePeer>> Find(const net::Request& request);
 
   os::EventLoop& loop_;
@@ -55,6 +56,8 @@ class AgentHub {
   OnJoin on_join_;
   std::map<std::string, std::weak_ptr<RemotePeer>> peers_;  ///< by agent id
   std::uint64_t joined_ = 0;
+  Instant pulse_{};
+  std::optional<os::TimerId> pulse_timer_;
   std::unique_ptr<net::HttpServer> server_;
 };
 

@@ -16,6 +16,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kAgain = milliseconds(50);
+constexpr auto kTrouble = seconds(1);
 constexpr std::size_t kMostReports = 256;    // of one batch
 constexpr std::size_t kMostBytes = 8 << 20;  // the same
 constexpr std::size_t kMostWaiting = 32 << 20;
@@ -26,8 +27,8 @@ bool IsFinal(const Error& error) {
   switch (error.code()) {
     case Code::kUnavailable:
     case Code::kDeadline:
-    case Code::kConflict:  // our last connection is still being given up
       return false;
+    case Code::kConflict:
     case Code::kInvalid:
     case Code::kNotFound:
     case Code::kAlreadyExists:
@@ -85,7 +86,12 @@ void AgentLink::Join() {
 }
 
 void AgentLink::Joined(Result<net::Response> answer) {
-  if (!answer) return Again(answer.error(), &join_timer_, [this] { Join(); });
+  if (!answer) {
+    // A node of our name is there, perhaps our last connection.
+    const bool again = answer.error().code() == Code::kConflict;
+    return Again(again ? Error(Code::kUnavailable, answer.error().message()) : answer.error(),
+                 &join_timer_, [this] { Join(); });
+  }
   auto ticket = ParseTicket(answer->body);
   if (!ticket) return Finish(std::move(ticket.error()).Within("the coordinator's answer"));
   Reached();
@@ -180,14 +186,23 @@ void AgentLink::PostLater() {
   });
 }
 
-void AgentLink::Reached() { reached_ = MonotonicClock::now(); }
+void AgentLink::Reached() {
+  reached_ = MonotonicClock::now();
+  trouble_ = false;
+}
 
 void AgentLink::Again(const Error& error, std::optional<os::TimerId>* timer,
                       std::function<void()> what) {
   if (ended_) return;
-  if (IsFinal(error) || MonotonicClock::now() - reached_ > options_.patience) {
-    return Finish(error);
+  const auto without = MonotonicClock::now() - reached_;
+  if (IsFinal(error)) return Finish(error);
+  if (without > options_.patience) {
+    return Finish(Error(error.code(),
+                        fmt::format("the coordinator was not reached for {} s: {}",
+                                    options_.patience.count() / 1000, error.message()),
+                        "start the agent again once it is there"));
   }
+  if (without > kTrouble && !std::exchange(trouble_, true)) listener_.on_trouble(error);
   if (*timer) loop_.Remove(**timer);
   *timer = loop_.After(kAgain, [timer, what = std::move(what)] {
     timer->reset();

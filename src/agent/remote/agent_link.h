@@ -34,6 +34,7 @@ class AgentLink {
   struct Listener {
     std::function<void(const JobTicket&)> on_ticket;
     std::function<void(const Order&)> on_order;
+    std::function<void(const Error&)> on_trouble;  ///< once, when it is out of reach
     std::function<void(const Error&)> on_end;
   };
 
@@ -46,8 +47,8 @@ class AgentLink {
   /// In order. While the coordinator is out of reach they wait, up to kMostWaiting; then what the
   /// heartbeats show is left out.
   void Send(const Report& report);
-  /// Every report has been taken.
-  bool delivered() const { return waiting_.empty(); }
+  /// Every report has been taken, or nobody takes any more.
+  bool delivered() const { return ended_ || waiting_.empty(); }
 
  private:
   AgentLink(os::EventLoop& loop, LinkOptions options, Listener listener);
@@ -76,6 +77,7 @@ class AgentLink {
   std::uint64_t first_ = 1;  ///< number of the first that waits
   std::uint64_t left_out_ = 0;
   bool posting_ = false;
+  bool trouble_ = false;  ///< was told, and it was not reached since
   bool ended_ = false;
   Instant reached_;
   std::optional<os::TimerId> join_timer_;

@@ -21,6 +21,7 @@ using std::chrono::seconds;
 
 constexpr Bytes kFacts{1 << 16};
 constexpr auto kLastPosts = seconds(5);
+constexpr auto kLook = seconds(2);
 
 /// One life of the agent.
 class AgentProcess {
@@ -35,9 +36,11 @@ class AgentProcess {
   void Take(const Order& order);
   void Hear(Report report);
   void ReadSignals();
-  void Leave(int exit_code, const std::string& why);
-  void EndNode();
+  void Say(const std::string& text);
+  void LoseLink(const Error& error);
+  void Leave(int exit_code, const std::string& why, nanoseconds grace);
   void StopWhenDelivered();
+  void WatchForTheEnd();
 
   const AgentOptions& options_;
   std::unique_ptr<os::EventLoop> loop_;
@@ -46,6 +49,9 @@ class AgentProcess {
   std::unique_ptr<AgentLink> link_;
   std::optional<RunOptions> job_;
   std::unique_ptr<NodeRunner> node_;  ///< behind the loop and the job
+  std::string folder_;                ///< of the run, when this host sees it
+  bool seated_ = false;
+  bool leaving_ = false;
   int exit_code_ = 0;
   bool ended_ = false;  ///< the node has
   Instant stop_by_ = kNever;
@@ -70,11 +76,17 @@ Status MakeFolders(const std::string& folder) {
   return Ok();
 }
 
+/// Before the log keeper is there nobody else writes it out.
+void AgentProcess::Say(const std::string& text) {
+  console_->Say("muster: " + text);
+  console_->Pump();
+}
+
 Result<int> AgentProcess::Run() {
   MUSTER_TRY(SetUp());
   link_->Join();
   MUSTER_TRY(loop_->Run());
-  if (node_ && !ended_) EndNode();
+  if (node_ && !ended_) node_->Send(order::End{});
   console_->Flush(seconds(1));
   if (error_) return *error_;
   return exit_code_;
@@ -96,33 +108,34 @@ Status AgentProcess::SetUp() {
     MUSTER_TRY(loop_->Watch(options_.lifeline_fd, EPOLLIN, [this](std::uint32_t) {
       char byte = 0;
       if (::read(options_.lifeline_fd, &byte, 1) > 0) return;
-      Leave(1, "the coordinator is gone");
+      Leave(1, "the coordinator is gone", {});
     }));
   }
   console_ = std::make_shared<Console>(ConsoleOptions{}, SystemClock());
-  link_ = MUSTER_TRY(
-      AgentLink::Create(*loop_, options_.link,
-                        {.on_ticket = [this](const JobTicket& ticket) { TakeTicket(ticket); },
-                         .on_order = [this](const Order& order) { Take(order); },
-                         .on_end =
-                             [this](const Error& error) {
-                               if (exit_code_ == 0) error_ = error;  // who leaves is given up
-                               Leave(1, error.message());
-                             }}));
+  link_ = MUSTER_TRY(AgentLink::Create(
+      *loop_, options_.link,
+      {.on_ticket = [this](const JobTicket& ticket) { TakeTicket(ticket); },
+       .on_order = [this](const Order& order) { Take(order); },
+       .on_trouble =
+           [this](const Error& error) {
+             Say(fmt::format("the coordinator is not reached: {}; trying for {} s", error.message(),
+                             options_.link.patience.count() / 1000));
+           },
+       .on_end = [this](const Error& error) { LoseLink(error); }}));
   return Ok();
 }
 
 /// The coordinator hears what this host lacks, and decides.
 void AgentProcess::TakeTicket(const JobTicket& ticket) {
-  console_->Say(fmt::format("muster: joined run {} as {}", ticket.run_id, options_.link.join.name));
   if (const Status prepared = Prepare(ticket); !prepared) {
     error_ = prepared.error();
     link_->Send(report::Failed{
         Error(prepared.error()).Within(fmt::format("node {}", options_.link.join.name))});
     stop_by_ = MonotonicClock::now() + kLastPosts;
     ended_ = true;
-    StopWhenDelivered();
+    return StopWhenDelivered();
   }
+  Say(fmt::format("joined run {} as {}", ticket.run_id, options_.link.join.name));
 }
 
 Status AgentProcess::Prepare(const JobTicket& ticket) {
@@ -131,12 +144,18 @@ Status AgentProcess::Prepare(const JobTicket& ticket) {
         .Hint("the job's working folder must be on every node; share it or make it");
   }
   const bool shared = IsShared(ticket);
+  if (shared) {
+    folder_ = ticket.folder;
+    WatchForTheEnd();
+  }
   const std::string folder = shared ? ticket.folder : options_.state_folder + "/" + ticket.run_id;
   MUSTER_TRY(MakeFolders(folder));
   const std::string job_file = folder + "/job.yaml";
   if (!shared) MUSTER_TRY(WriteDurably(PosixFiles(), job_file, AsBytes(ticket.job_yaml)));
   job_ = MUSTER_TRY(options_.options_for(ticket, job_file));
   job_->ranks = ticket.ranks;
+  job_->json = options_.json;
+  console_ = std::make_shared<Console>(ConsoleFor(*job_), SystemClock());
   node_ = MUSTER_TRY(NodeRunner::Create({.job = &*job_,
                                          .ranks = ticket.ranks_per_node,
                                          .run_id = ticket.run_id,
@@ -152,10 +171,19 @@ Status AgentProcess::Prepare(const JobTicket& ticket) {
 }
 
 void AgentProcess::Take(const Order& order) {
-  if (node_ && !ended_) node_->Send(order);
+  if (!node_ || ended_ || leaving_) return;
+  seated_ = seated_ || std::holds_alternative<order::Seat>(order);
+  if (!seated_ && std::holds_alternative<order::Start>(order)) {
+    return LoseLink(Error(Code::kInvalid, "the coordinator starts ranks before it says which"));
+  }
+  node_->Send(order);
 }
 
 void AgentProcess::Hear(Report report) {
+  // Its workers are gone: the rest may go.
+  if (leaving_ && std::holds_alternative<report::Stopped>(report)) {
+    loop_->Post([this] { node_->Send(order::End{}); });
+  }
   if (std::holds_alternative<report::Ended>(report)) {
     ended_ = true;
     stop_by_ = MonotonicClock::now() + kLastPosts;
@@ -174,27 +202,51 @@ void AgentProcess::ReadSignals() {
     const auto signal = signals_->Read();
     if (!signal || !*signal) return;
     const int number = (*signal)->number;
-    Leave(128 + number, "it was told to end by " + os::SignalName(number));
+    Leave(128 + number, "it was told to end by " + os::SignalName(number),
+          job_ ? job_->policy.grace : nanoseconds(0));
   }
 }
 
-/// Before the job's end: the coordinator is told, if it can be, and the workers go.
-void AgentProcess::Leave(int exit_code, const std::string& why) {
-  if (ended_ || exit_code_ != 0) return loop_->Stop();
-  exit_code_ = exit_code;
-  console_->Say("muster: leaving: " + why);
-  if (!node_) return loop_->Stop();
-  link_->Send(report::Gone{why});
-  EndNode();
+/// Given up: the workers must not go on. Out of reach for good: they get the time that they are
+/// due.
+void AgentProcess::LoseLink(const Error& error) {
+  if (leaving_ || ended_) return;
+  error_ = error;
+  const bool given_up = error.code() != Code::kUnavailable && error.code() != Code::kDeadline;
+  Leave(1, error.message(), job_ && !given_up ? job_->policy.grace : nanoseconds(0));
 }
 
-void AgentProcess::EndNode() {
-  node_->Send(order::Stop{SIGTERM, {}});
-  node_->Send(order::End{});
+/// Before the job's end: the coordinator is told, if it can be, and the workers go. A second time
+/// means at once.
+void AgentProcess::Leave(int exit_code, const std::string& why, nanoseconds grace) {
+  if (ended_ || !node_) return loop_->Stop();
+  if (leaving_) return node_->Send(order::Stop{SIGKILL, {}});
+  leaving_ = true;
+  exit_code_ = exit_code;
+  Say("leaving, and its workers with it: " + why);
+  link_->Send(report::Gone{why});
+  node_->Send(order::Stop{SIGTERM, grace});
+}
+
+/// The run may end while the coordinator cannot be reached: its folder knows.
+void AgentProcess::WatchForTheEnd() {
+  loop_->After(kLook, [this] {
+    if (ended_ || leaving_) return;
+    if (::access((folder_ + "/result.json").c_str(), F_OK) != 0) return WatchForTheEnd();
+    loop_->After(kLastPosts, [this] {
+      if (!ended_ && !leaving_) Leave(0, "the run has ended", {});
+    });
+  });
 }
 
 }  // namespace
 
-Result<int> RunAgent(const AgentOptions& options) { return AgentProcess(options).Run(); }
+/// Who was given up, for a network that broke or a host that stood still, comes back as a spare.
+Result<int> RunAgent(const AgentOptions& options) {
+  for (;;) {
+    Result<int> ended = AgentProcess(options).Run();
+    if (ended || ended.error().code() != Code::kConflict) return ended;
+  }
+}
 
 }  // namespace muster::agent

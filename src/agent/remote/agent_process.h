@@ -20,6 +20,7 @@ struct AgentOptions {
   std::string state_folder;
   /// The coordinator's side of a pipe: its end means that it died, and ends the job here; −1: none.
   int lifeline_fd = -1;
+  bool json = false;  ///< stdout belongs to the result: workers' lines go to stderr
   /// From the job of the ticket, in the file, to what its ranks run here.
   std::function<Result<RunOptions>(const JobTicket&, const std::string& job_file)> options_for;
 };

@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 
 // A process that died takes its connections along at once; one that lives dials again in less.
 constexpr auto kRedial = milliseconds(300);
+constexpr auto kOffsetWindow = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -69,9 +70,7 @@ void RemotePeer::Forget(std::uint64_t seen) {
 
 Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
   heard_ = MonotonicClock::now();
-  // The quickest way that a batch took is the nearest to none.
-  const auto offset = heard_ - batch.sent;
-  offset_ = offset_ ? std::min(*offset_, offset) : offset;
+  const auto offset = Offset(batch.sent);
   if (batch.first > reports_ + 1) {
     return Error(Code::kInvalid, fmt::format("reports from {} on, but {} was the last to come",
                                              batch.first, reports_));
@@ -81,16 +80,16 @@ Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
   for (const std::string& text : batch.reports) {
     if (number++ <= reports_) continue;  // it came before
     ++reports_;
-    auto report = wire::DecodeReport(text, ranks_, *offset_);
-    if (!report && before_ && wire::DecodeReport(text, *before_, *offset_)) continue;
+    auto report = wire::DecodeReport(text, ranks_, offset);
+    if (!report && before_ && wire::DecodeReport(text, *before_, offset)) continue;
     if (report && std::holds_alternative<report::Begun>(*report)) before_.reset();
     if (!report) {
-      Lose("it sent what is no report: " + report.error().message());
+      Lose("it sent what is no report: " + report.error().message(), heard_);
       return report.error();
     }
     if (gone_) break;
     if (const auto* left = std::get_if<report::Gone>(&*report)) {
-      Lose(left->reason);
+      Lose(left->reason, heard_);
       break;
     }
     on_report_(std::move(*report));
@@ -98,11 +97,22 @@ Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
   return reports_;
 }
 
+/// The quickest way that a batch took is the nearest to none.
+std::chrono::nanoseconds RemotePeer::Offset(Instant sent) {
+  const auto now = heard_ - sent;
+  if (heard_ - offset_since_ > kOffsetWindow) {
+    offset_before_ = std::exchange(offset_, std::nullopt);
+    offset_since_ = heard_;
+  }
+  offset_ = offset_ ? std::min(*offset_, now) : now;
+  return offset_before_ ? std::min(*offset_, *offset_before_) : *offset_;
+}
+
 void RemotePeer::Watch() {
   lease_timer_ = loop_.At(heard_ + lease_, [this] {
     lease_timer_.reset();
     if (MonotonicClock::now() - heard_ >= lease_) {
-      return Lose(fmt::format("nothing was heard of it for {} ms", lease_.count()));
+      return Lose(fmt::format("nothing was heard of it for {} ms", lease_.count()), heard_);
     }
     Watch();
   });
@@ -110,17 +120,17 @@ void RemotePeer::Watch() {
 
 void RemotePeer::CloseSoon() {
   if (gone_ || redial_timer_) return;
-  redial_timer_ = loop_.After(kRedial, [this] {
+  redial_timer_ = loop_.After(kRedial, [this, closed = MonotonicClock::now()] {
     redial_timer_.reset();
-    Lose("its connection closed");
+    Lose("its connection closed", closed);
   });
 }
 
-void RemotePeer::Lose(const std::string& reason) {
+void RemotePeer::Lose(const std::string& reason, Instant since) {
   if (std::exchange(gone_, true)) return;
   const auto self = shared_from_this();  // the report may let go of us
   stream_.reset();
-  on_report_(report::Gone{reason});
+  on_report_(report::Gone{reason, since});
 }
 
 }  // namespace muster::agent

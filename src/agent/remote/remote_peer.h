@@ -30,6 +30,8 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
 
   /// The agent takes its orders from `stream`, from behind `seen` on.
   void Open(net::EventStream stream, std::uint64_t seen);
+  /// The coordinator itself stood still for so long: nobody could have been heard.
+  void Forgive(std::chrono::nanoseconds standstill) { heard_ += standstill; }
   /// Reports behind those that it has; the value is the newest that it has now. Invalid names what
   /// is wrong with them.
   Result<std::uint64_t> Take(const ReportBatch& batch);
@@ -43,7 +45,8 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   void Forget(std::uint64_t seen);
   void Watch();
   void CloseSoon();
-  void Lose(const std::string& reason);
+  std::chrono::nanoseconds Offset(Instant sent);
+  void Lose(const std::string& reason, Instant since);
 
   os::EventLoop& loop_;
   const std::string name_;
@@ -55,7 +58,9 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   std::uint64_t orders_ = 0;         ///< sent so far
   std::deque<Sent> unseen_;          ///< that the agent may not have
   std::uint64_t reports_ = 0;        ///< taken so far
-  std::optional<std::chrono::nanoseconds> offset_;  ///< of our clock to the agent's
+  /// Of our clock to the agent's: the least of the last minute or two, as clocks drift.
+  std::optional<std::chrono::nanoseconds> offset_, offset_before_;
+  Instant offset_since_{};
   std::optional<net::EventStream> stream_;
   std::uint64_t streams_ = 0;  ///< opened so far: of an older one nothing is heard any more
   Instant heard_;

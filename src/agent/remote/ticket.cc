@@ -5,25 +5,32 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "agent/shim/protocol.h"
+
 namespace muster::agent {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestName = 64;
+constexpr int kDeepest = 3;
+constexpr std::uint32_t kMostRanks = 1 << 20;
 
 bool IsName(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
   };
-  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, plain);
+  return !name.empty() && name[0] != '.' && name.size() <= kLongestName &&
+         std::ranges::all_of(name, plain);
 }
 
 /// The fields of one JSON object; the first that is not as it should be is `wrong`.
 class Object {
  public:
-  explicit Object(std::string_view text) : json_(Json::parse(text, nullptr, false)) {
+  explicit Object(std::string_view text)
+      : json_(Json::parse(
+            text, [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; }, false)) {
     if (!json_.is_object()) wrong_ = "it is no JSON object";
   }
   std::string Text(const char* key) {
@@ -120,7 +127,8 @@ Result<JobTicket> ParseTicket(std::string_view text) {
   ticket.ranks_per_node = object.Number("ranks_per_node");
   ticket.lease = std::chrono::milliseconds(object.Number("lease_ms"));
   if (!object.wrong().empty()) return Error(Code::kInvalid, "ticket: " + object.wrong());
-  const bool whole = ticket.ranks_per_node > 0 && ticket.ranks % ticket.ranks_per_node == 0 &&
+  const bool whole = ticket.ranks_per_node > 0 && ticket.ranks_per_node <= shim::kMaxWorkers &&
+                     ticket.ranks <= kMostRanks && ticket.ranks % ticket.ranks_per_node == 0 &&
                      ticket.lease.count() > 0 && IsName(ticket.agent) && IsName(ticket.run_id);
   if (!whole) return Error(Code::kInvalid, "ticket: its values contradict each other");
   return ticket;

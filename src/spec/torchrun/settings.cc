@@ -138,6 +138,14 @@ Status ReadNodes(const Reader& in, Settings* settings) {
     return Refuse(*asked, "a number of nodes or MIN:MAX");
   settings->nodes =
       NodeRange{static_cast<std::uint32_t>(*least), static_cast<std::uint32_t>(*most)};
+  const auto number = in.Find("node-rank");
+  if (*most > 1 && number && number->value != "0") {
+    return Error(Code::kPrecondition,
+                 fmt::format("{} is {}, and only the first host of several runs muster run",
+                             number->by, number->value),
+                 "on this one type the line 'muster agent --join …' that it prints; nothing was "
+                 "started");
+  }
   return Ok();
 }
 
@@ -267,10 +275,12 @@ Result<Settings> ReadSettings(const RunLine& line, const EnvLookup& lookup) {
   return settings;
 }
 
-std::string LinePrefix(std::string_view format, std::string_view role, std::uint32_t rank) {
+std::string LinePrefix(std::string_view format, std::string_view role, std::uint32_t rank,
+                       std::uint32_t local_rank) {
   const std::string number = std::to_string(rank);
+  const std::string local = std::to_string(local_rank);
   const std::pair<std::string_view, std::string_view> names[] = {
-      {"role_name", role}, {"local_rank", number}, {"rank", number}};
+      {"role_name", role}, {"local_rank", local}, {"rank", number}};
   std::string out;
   while (!format.empty()) {
     const bool braced = format.starts_with("${");

@@ -50,6 +50,7 @@ Result<Settings> ReadSettings(const RunLine& line, const EnvLookup& lookup);
 
 /// torchrun's TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE with ${role_name}, ${rank} and ${local_rank}
 /// put in; every other text stays.
-std::string LinePrefix(std::string_view format, std::string_view role, std::uint32_t rank);
+std::string LinePrefix(std::string_view format, std::string_view role, std::uint32_t rank,
+                       std::uint32_t local_rank);
 
 }  // namespace muster::spec::torchrun

@@ -60,6 +60,8 @@ TEST(TorchrunSettings, TakeANumberOfNodesOrARange) {
   EXPECT_FALSE(Good({"t.py"}).nodes);
   EXPECT_EQ(Good({"--nnodes", "2", "t.py"}).nodes, (NodeRange{2, 2}));
   EXPECT_EQ(Good({"--nnodes", "1:4", "t.py"}).nodes, (NodeRange{1, 4}));
+  EXPECT_THAT(Refusal({"--nnodes", "2", "--node-rank", "1", "t.py"}),
+              HasSubstr("only the first host of several runs muster run"));
   for (const char* bad : {"0", "x", "2:1", "1:2:3", ":", ""})
     EXPECT_THAT(Refusal({std::string("--nnodes=") + bad, "t.py"}), HasSubstr("MIN:MAX"));
 }
@@ -142,8 +144,8 @@ TEST(TorchrunSettings, SayOnceWhatHasNoMeaning) {
 }
 
 TEST(TorchrunSettings, PutNamesIntoALinePrefix) {
-  EXPECT_EQ(LinePrefix("[${role_name}${rank}]:", "trainer", 12), "[trainer12]:");
-  EXPECT_EQ(LinePrefix("$local_rank $$ ${nothing} $", "r", 1), "1 $ ${nothing} $");
+  EXPECT_EQ(LinePrefix("[${role_name}${rank}]:", "trainer", 12, 4), "[trainer12]:");
+  EXPECT_EQ(LinePrefix("$local_rank $$ ${nothing} $", "r", 9, 1), "1 $ ${nothing} $");
 }
 
 }  // namespace

@@ -106,7 +106,8 @@ def test_a_full_disk_ends_no_run_and_is_told(start, python, tiny_disk):
     code = "import sys\nfor i in range(60000): print('z' * 100)\nprint('done', file=sys.stderr)"
     run = start(python, "-c", code, folder=tiny_disk / "run", flags=["--quiet"])
     assert run.end() == 0, run.err
-    assert run.log(0).startswith(b"z" * 100)
+    # Who wrote first may have filled it alone.
+    assert any(run.log(rank).startswith(b"z" * 100) for rank in (0, 1))
     assert "result.json is missing" in run.err or run.result()["state"] == "SUCCEEDED"
     run.assert_nothing_left()
 

@@ -156,6 +156,22 @@ def test_a_job_that_may_do_with_fewer_nodes_goes_on_with_those_that_are_left(nod
     run.assert_nothing_left()
 
 
+def test_a_node_that_stands_still_when_another_rank_dies_is_replaced(nodes, tmp_path):
+    """It has its lease, but the others do not wait so long for it to stop."""
+    run, (other, spare) = nodes("other", "spare", count=2)
+    run.wait_event("worker_started", rank=3)
+    other.send_signal(signal.SIGSTOP)
+    run.kill(0)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again", 60)
+    other.send_signal(signal.SIGCONT)
+    run.wait_event("node_joined", node="other", count=2)
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert [process.wait(timeout=30) for process in (other, spare)] == [0, 0]
+    run.assert_nothing_left()
+
+
 def test_a_job_that_is_stopped_stops_on_every_node(nodes, tmp_path):
     run, (other,) = nodes("other")
     run.wait_event("worker_started", rank=3)

@@ -177,6 +177,14 @@ void Gang::Do(const order::Stop& order) {
   AnswerIfAllDid();
 }
 
+/// It may be cut off, and shorter than its lease; the others are not to wait for that.
+void Gang::Do(const order::GiveUp&) {
+  for (Slot& slot : slots_) {
+    if (!slot.answered && slot.member)
+      On(slot, report::Gone{"it did not stop its workers in time"});
+  }
+}
+
 void Gang::Do(const order::End& order) {
   start_.reset();
   stopping_.reset();

@@ -61,6 +61,7 @@ class Gang final : public Node {
 
   void Do(const order::Start& order);
   void Do(const order::Stop& order);
+  void Do(const order::GiveUp& order);
   void Do(const order::End& order);
   void Do(const order::Kill& order);
   void Do(const order::TellWords& order);

@@ -131,6 +131,18 @@ TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
   EXPECT_EQ(Reported<report::Words>().size(), 1) << "nobody is left to ask";
 }
 
+TEST_F(GangTest, GivesUpWhoDoesNotStopInTime) {
+  AddTwo();
+  gang_->Send(StartAll());
+  gang_->Send(order::Stop{15, {}});
+  nodes_["a"]->report(report::Stopped{});
+  gang_->Send(order::GiveUp{});
+  EXPECT_EQ(Reported<report::NodeLost>().at(0).name, "b");
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  gang_->Send(order::GiveUp{});
+  EXPECT_EQ(Reported<report::NodeLost>().size(), 1);
+}
+
 TEST_F(GangTest, PutsASpareIntoTheSlotOfALostNode) {
   AddTwo();
   Add("spare");

@@ -274,6 +274,7 @@ void RunLoop::ArmTick() {
   tick_ = loop_->At(state_.deadline, [this, phase] {
     tick_.reset();
     if (phase == Phase::kStopping || phase == Phase::kEnding) {
+      if (hub_) return node_->Send(order::GiveUp{});
       node_deaf_ = true;
       return LoseShim("muster-shim does not answer; it was killed, and every worker with it");
     }

@@ -77,6 +77,8 @@ struct TellWords {
   std::string master_addr{};
   std::uint16_t master_port = 0;
 };
+/// Of several nodes: who has not answered the Stop by now is lost. For a gang only.
+struct GiveUp {};
 /// The run is over: the shim goes, with all that is below it. Answered by Ended.
 struct End {
   bool kill_shim = false;  ///< it does not answer
@@ -196,9 +198,9 @@ struct Ended {
 
 namespace muster::agent {
 
-using Order =
-    std::variant<order::Seat, order::Renew, order::Start, order::Go, order::Pause, order::Abort,
-                 order::Stop, order::Kill, order::Signal, order::TellWords, order::End>;
+using Order = std::variant<order::Seat, order::Renew, order::Start, order::Go, order::Pause,
+                           order::Abort, order::Stop, order::Kill, order::Signal, order::TellWords,
+                           order::GiveUp, order::End>;
 
 using Report = std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading,
                             report::Begun, report::Started, report::Exited, report::Standing,

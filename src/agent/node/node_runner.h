@@ -73,6 +73,7 @@ class NodeRunner final : public Node {
   void Do(const order::Kill& order);
   void Do(const order::Signal& order);
   void Do(const order::TellWords& order);
+  void Do(const order::GiveUp&) {}
   void Do(const order::End& order);
   void StartWhenLoaded();
   Status CheckStart(const order::Start& order);

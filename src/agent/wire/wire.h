@@ -17,8 +17,8 @@
 
 namespace muster::agent::wire {
 
-/// One line without a newline. Of messages that have a name there: what gangs tell of themselves
-/// (Waiting, Resized, NodeLost) has none.
+/// One line without a newline. Of messages that have a name there: what only gangs are told and
+/// tell (GiveUp, Waiting, Resized, NodeLost) has none.
 std::string Encode(const Order& order);
 std::string Encode(const Report& report);
 

@@ -102,7 +102,7 @@ TEST(Wire, WritesEachMessageAsItsGoldenFileSays) {
   for (const Report& report : Reports()) {
     EXPECT_EQ(Encode(report) + "\n", Golden(Encode(report), "report"));
   }
-  EXPECT_EQ(Orders().size(), std::variant_size_v<Order>);
+  EXPECT_EQ(Orders().size(), std::variant_size_v<Order> - 1) << "one stays within a process";
   EXPECT_EQ(Reports().size(), std::variant_size_v<Report> - 3) << "three stay within a process";
 }
 

@@ -55,6 +55,12 @@ void Gang::Seat() {
   }
 }
 
+Gang::Member Gang::Unseat(Slot& slot) {
+  Member member = std::move(*slot.member);
+  slot.member.reset();
+  return member;
+}
+
 void Gang::Take(Slot& slot, Member member) {
   slot.member = std::move(member);
   slot.answered = true;  // of what was ordered before it came
@@ -85,8 +91,7 @@ void Gang::Compact() {
   for (std::size_t from = 0; from < slots_.size(); ++from) {
     if (!slots_[from].member) continue;
     if (from != to) {
-      Member member = *std::exchange(slots_[from].member, {});
-      Take(slots_[to], std::move(member));
+      Take(slots_[to], Unseat(slots_[from]));
     }
     ++to;
   }
@@ -277,7 +282,7 @@ void Gang::On(Slot& slot, const report::Lost& report) {
 }
 
 void Gang::On(Slot& slot, const report::Gone& report) {
-  Member member = *std::exchange(slot.member, {});
+  Member member = Unseat(slot);
   const std::string name = member.name;
   const bool told = member.without_shim;
   Bury(std::move(member));

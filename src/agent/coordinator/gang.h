@@ -83,6 +83,7 @@ class Gang final : public Node {
   Slot* SlotOf(std::uint64_t member);
   Slot& SlotOf(Rank rank);
   void Seat();
+  static Member Unseat(Slot& slot);
   void Take(Slot& slot, Member member);
   std::uint32_t Seated() const;
   bool MayStart();

@@ -37,16 +37,6 @@ Status CheckProcess(const RunOptions& options) {
   return Ok();
 }
 
-/// What ends or asks something of a run. HUP stays ignored for who was started by nohup.
-std::vector<int> WatchedSignals() {
-  std::vector<int> watched = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2};
-  struct sigaction hup{};
-  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
-    watched.push_back(SIGHUP);
-  }
-  return watched;
-}
-
 Error NotStarted(const Error& error, const std::string& path) {
   std::string hint = error.hint();
   // EAGAIN of a clone is a limit, too.
@@ -73,7 +63,9 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   MUSTER_TRY(CheckProcess(options));
   // Before the folder: who interrupts a run finds one that says so, or none. Before the first
   // thread, too: every thread inherits the mask.
-  os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(WatchedSignals()));
+  std::vector<int> watched = os::EndingSignals();
+  watched.insert(watched.end(), {SIGUSR1, SIGUSR2});
+  os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(watched));
   const std::string id = SystemIds().Next(8);
   const std::string path = options.folder.empty() ? DefaultRunFolder(options.parent, options.name,
                                                                      id, SystemClock().Wall())

@@ -51,16 +51,21 @@ Result<std::uint32_t> RanksOf(const spec::RanksPerNode& ranks) {
   return gpus;
 }
 
-/// "a,b" → a, b; every one a dotted name.
-Result<std::vector<std::string>> ModulesOf(const std::string& list) {
-  std::vector<std::string> modules(1);
-  for (const char c : list) {
-    if (c == ',') {
-      modules.emplace_back();
+std::vector<std::string> Split(const std::string& text, char mark) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == mark) {
+      parts.emplace_back();
     } else {
-      modules.back() += c;
+      parts.back() += c;
     }
   }
+  return parts;
+}
+
+/// "a,b" → a, b; every one a dotted name.
+Result<std::vector<std::string>> ModulesOf(const std::string& list) {
+  std::vector<std::string> modules = Split(list, ',');
   const auto is_name = [](const std::string& module) {
     return !module.empty() && module.find_first_of(" \t/\\=-") == std::string::npos;
   };
@@ -194,18 +199,6 @@ Status SetTorchrun(const spec::torchrun::Settings& torchrun, std::uint32_t local
         {.out = (shown & 1U) != 0, .err = (shown & 2U) != 0, .prefix = prefix});
   }
   return Ok();
-}
-
-std::vector<std::string> Split(const std::string& text, char mark) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == mark) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 /// "a,b,localhost"

@@ -49,4 +49,13 @@ std::string SignalName(int number) {
   return fmt::format("signal {}", number);
 }
 
+std::vector<int> EndingSignals() {
+  std::vector<int> signals = {SIGINT, SIGTERM, SIGQUIT};
+  struct sigaction hup{};
+  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
+    signals.push_back(SIGHUP);
+  }
+  return signals;
+}
+
 }  // namespace muster::os

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -44,6 +45,10 @@ class SignalFd {
   sigset_t before_;
   bool restore_ = true;
 };
+
+/// What ends a program: INT, TERM, QUIT, and HUP where it is not ignored, as for who was started by
+/// nohup.
+std::vector<int> EndingSignals();
 
 /// "SIGKILL", "SIGRTMIN+3", "signal 99".
 std::string SignalName(int number);

@@ -82,7 +82,7 @@ bool Gang::MayStart() {
   }
   const Instant now = MonotonicClock::now();
   if (!enough_since_) enough_since_ = now;
-  return started_before_ || now - *enough_since_ >= options_.last_call;
+  return restarting_ || now - *enough_since_ >= options_.last_call;
 }
 
 /// Ranks are numbered without a gap: who sits behind an empty slot moves up.
@@ -90,9 +90,7 @@ void Gang::Compact() {
   std::size_t to = 0;
   for (std::size_t from = 0; from < slots_.size(); ++from) {
     if (!slots_[from].member) continue;
-    if (from != to) {
-      Take(slots_[to], Unseat(slots_[from]));
-    }
+    if (from != to) Take(slots_[to], Unseat(slots_[from]));
     ++to;
   }
 }
@@ -117,6 +115,7 @@ void Gang::Poll() {
 
 void Gang::Do(const order::Start& order) {
   start_ = order;
+  restarting_ = order.generation > Generation(1);
   waits_since_ = MonotonicClock::now();
   enough_since_.reset();
   Seat();
@@ -128,8 +127,6 @@ void Gang::StartWhenComplete() {
   if (!start_ || !MayStart()) return;
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
-  started_before_ = true;
-  restarting_ = whole.generation > Generation(1);
   const bool resized = Resize();
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];

@@ -32,7 +32,7 @@ struct GangOptions {
 
 class Gang final : public Node {
  public:
-  using MakeNode = std::function<std::unique_ptr<Node>(OnReport)>;
+  using MakeNode = std::function<std::shared_ptr<Node>(OnReport)>;
 
   Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report);
   ~Gang() override;
@@ -48,7 +48,7 @@ class Gang final : public Node {
   struct Member {
     std::uint64_t id = 0;
     std::string name;
-    std::unique_ptr<Node> node;
+    std::shared_ptr<Node> node;
     bool ready = false;         ///< its fork server has loaded, or will not
     bool without_shim = false;  ///< it lost it and needs another before it can work
   };
@@ -105,9 +105,8 @@ class Gang final : public Node {
   std::uint64_t next_id_ = 1;
   std::optional<order::Start> start_;  ///< waits for nodes
   Instant waits_since_{};
-  std::optional<Instant> enough_since_;  ///< `least` are there
-  bool started_before_ = false;
-  bool restarting_ = false;                  ///< behind the first generation
+  std::optional<Instant> enough_since_;      ///< `least` are there
+  bool restarting_ = false;                  ///< the start is not the first
   std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;

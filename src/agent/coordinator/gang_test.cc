@@ -195,6 +195,16 @@ TEST_F(GangTest, GoesOnWithoutANodeThatCannotDoItsPartButForTheFirstStart) {
   EXPECT_EQ(Reported<report::NodeLost>().at(0).reason, "pipe: too many open files");
 }
 
+TEST_F(GangTest, GoesOnWaitingWhenWhoCameForALostNodeCannotWork) {
+  AddTwo();
+  gang_->Send(StartAll());
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
+  Add("c");  // another is still missing
+  nodes_["c"]->report(report::Failed{Error(Code::kNotFound, "cd /work: no such file")});
+  EXPECT_TRUE(Reported<report::Failed>().empty());
+}
+
 TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {
   MakeElastic();
   Add("a");

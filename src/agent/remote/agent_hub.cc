@@ -15,17 +15,6 @@ constexpr Bytes kMostReports = 12_MiB;  // an agent sends 8 MiB, or one report t
 constexpr auto kPulse = std::chrono::milliseconds(250);
 constexpr auto kStandstill = std::chrono::seconds(1);
 
-/// The gang owns its nodes alone; the peer is the hub's to find.
-class SharedNode final : public Node {
- public:
-  explicit SharedNode(std::shared_ptr<RemotePeer> peer) : peer_(std::move(peer)) {}
-  void Send(const Order& order) override { peer_->Send(order); }
-  void Poll() override { peer_->Poll(); }
-
- private:
-  std::shared_ptr<RemotePeer> peer_;
-};
-
 }  // namespace
 
 AgentHub::AgentHub(os::EventLoop& loop, JobTicket ticket, std::string version, OnJoin on_join)
@@ -93,7 +82,7 @@ Result<net::Response> AgentHub::Join(const net::Request& request) {
   peers_[ticket.agent] = peer;
   on_join_(join.name, [&](OnReport on_report) {
     peer->HearWith(std::move(on_report));
-    return std::make_unique<SharedNode>(peer);
+    return peer;
   });
   return net::Response{.body = FormatTicket(ticket)};
 }

@@ -132,10 +132,7 @@ void AgentLink::TakeEvent(const net::Event& event) {
 
 void AgentLink::Send(const Report& report) {
   const bool full = waiting_bytes_ > kMostWaiting;
-  if (full && std::holds_alternative<report::Progress>(report)) {
-    ++left_out_;
-    return;
-  }
+  if (full && std::holds_alternative<report::Progress>(report)) return;
   waiting_.push_back(wire::Encode(report));
   waiting_bytes_ += waiting_.back().size();
   Post();

@@ -75,7 +75,6 @@ class AgentLink {
   std::deque<std::string> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::uint64_t first_ = 1;  ///< number of the first that waits
-  std::uint64_t left_out_ = 0;
   bool posting_ = false;
   bool trouble_ = false;  ///< was told, and it was not reached since
   bool ended_ = false;

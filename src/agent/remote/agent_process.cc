@@ -50,7 +50,6 @@ class AgentProcess {
   std::optional<RunOptions> job_;
   std::unique_ptr<NodeRunner> node_;  ///< behind the loop and the job
   std::string folder_;                ///< of the run, when this host sees it
-  bool seated_ = false;
   bool leaving_ = false;
   int exit_code_ = 0;
   bool ended_ = false;  ///< the node has
@@ -94,13 +93,7 @@ Result<int> AgentProcess::Run() {
 
 Status AgentProcess::SetUp() {
   std::signal(SIGPIPE, SIG_IGN);
-  std::vector<int> watched = {SIGINT, SIGTERM, SIGQUIT};
-  struct sigaction hup{};
-  // It stays ignored for who was started by nohup.
-  if (::sigaction(SIGHUP, nullptr, &hup) == 0 && hup.sa_handler != SIG_IGN) {
-    watched.push_back(SIGHUP);
-  }
-  signals_.emplace(MUSTER_TRY(os::SignalFd::Block(watched)));
+  signals_.emplace(MUSTER_TRY(os::SignalFd::Block(os::EndingSignals())));
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   loop_ = MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
@@ -172,10 +165,6 @@ Status AgentProcess::Prepare(const JobTicket& ticket) {
 
 void AgentProcess::Take(const Order& order) {
   if (!node_ || ended_ || leaving_) return;
-  seated_ = seated_ || std::holds_alternative<order::Seat>(order);
-  if (!seated_ && std::holds_alternative<order::Start>(order)) {
-    return LoseLink(Error(Code::kInvalid, "the coordinator starts ranks before it says which"));
-  }
   node_->Send(order);
 }
 

@@ -8,45 +8,38 @@
 
 namespace muster::agent::wire {
 
-/// What has none stays within a process.
-template <typename Message>
-struct NameOf;
-template <typename Message>
-concept OnWire = requires { NameOf<Message>::value; };
+// The name of each message; what has none stays within a process.
 
-#define MUSTER_WIRE_NAME(type, name)                \
-  template <>                                       \
-  struct NameOf<type> {                             \
-    static constexpr std::string_view value = name; \
-  }
-MUSTER_WIRE_NAME(order::Seat, "seat");
-MUSTER_WIRE_NAME(order::Renew, "renew");
-MUSTER_WIRE_NAME(order::Start, "start");
-MUSTER_WIRE_NAME(order::Go, "go");
-MUSTER_WIRE_NAME(order::Pause, "pause");
-MUSTER_WIRE_NAME(order::Abort, "abort");
-MUSTER_WIRE_NAME(order::Stop, "stop");
-MUSTER_WIRE_NAME(order::Kill, "kill");
-MUSTER_WIRE_NAME(order::Signal, "signal");
-MUSTER_WIRE_NAME(order::TellWords, "tell_words");
-MUSTER_WIRE_NAME(order::End, "end");
-MUSTER_WIRE_NAME(report::ZygoteReady, "zygote_ready");
-MUSTER_WIRE_NAME(report::ZygoteBroken, "zygote_broken");
-MUSTER_WIRE_NAME(report::Loading, "loading");
-MUSTER_WIRE_NAME(report::Begun, "begun");
-MUSTER_WIRE_NAME(report::Started, "started");
-MUSTER_WIRE_NAME(report::Exited, "exited");
-MUSTER_WIRE_NAME(report::Standing, "standing");
-MUSTER_WIRE_NAME(report::Progress, "progress");
-MUSTER_WIRE_NAME(report::Stopped, "stopped");
-MUSTER_WIRE_NAME(report::RuleFired, "rule_fired");
-MUSTER_WIRE_NAME(report::Words, "words");
-MUSTER_WIRE_NAME(report::Losses, "losses");
-MUSTER_WIRE_NAME(report::Failed, "failed");
-MUSTER_WIRE_NAME(report::Gone, "gone");
-MUSTER_WIRE_NAME(report::Lost, "lost");
-MUSTER_WIRE_NAME(report::Ended, "ended");
-#undef MUSTER_WIRE_NAME
+constexpr std::string_view NameOf(const order::Seat*) { return "seat"; }
+constexpr std::string_view NameOf(const order::Renew*) { return "renew"; }
+constexpr std::string_view NameOf(const order::Start*) { return "start"; }
+constexpr std::string_view NameOf(const order::Go*) { return "go"; }
+constexpr std::string_view NameOf(const order::Pause*) { return "pause"; }
+constexpr std::string_view NameOf(const order::Abort*) { return "abort"; }
+constexpr std::string_view NameOf(const order::Stop*) { return "stop"; }
+constexpr std::string_view NameOf(const order::Kill*) { return "kill"; }
+constexpr std::string_view NameOf(const order::Signal*) { return "signal"; }
+constexpr std::string_view NameOf(const order::TellWords*) { return "tell_words"; }
+constexpr std::string_view NameOf(const order::End*) { return "end"; }
+constexpr std::string_view NameOf(const report::ZygoteReady*) { return "zygote_ready"; }
+constexpr std::string_view NameOf(const report::ZygoteBroken*) { return "zygote_broken"; }
+constexpr std::string_view NameOf(const report::Loading*) { return "loading"; }
+constexpr std::string_view NameOf(const report::Begun*) { return "begun"; }
+constexpr std::string_view NameOf(const report::Started*) { return "started"; }
+constexpr std::string_view NameOf(const report::Exited*) { return "exited"; }
+constexpr std::string_view NameOf(const report::Standing*) { return "standing"; }
+constexpr std::string_view NameOf(const report::Progress*) { return "progress"; }
+constexpr std::string_view NameOf(const report::Stopped*) { return "stopped"; }
+constexpr std::string_view NameOf(const report::RuleFired*) { return "rule_fired"; }
+constexpr std::string_view NameOf(const report::Words*) { return "words"; }
+constexpr std::string_view NameOf(const report::Losses*) { return "losses"; }
+constexpr std::string_view NameOf(const report::Failed*) { return "failed"; }
+constexpr std::string_view NameOf(const report::Gone*) { return "gone"; }
+constexpr std::string_view NameOf(const report::Lost*) { return "lost"; }
+constexpr std::string_view NameOf(const report::Ended*) { return "ended"; }
+
+template <typename Message>
+concept OnWire = requires(const Message* message) { NameOf(message); };
 
 // Parts of messages.
 

@@ -236,7 +236,7 @@ std::string EncodeAs(const char* kind, const Message& message) {
         constexpr bool kHasForm = OnWire<decltype(copy)>;
         MUSTER_CHECK(kHasForm);
         if constexpr (kHasForm) {
-          json[kind] = NameOf<decltype(copy)>::value;
+          json[kind] = NameOf(&copy);
           Writer writer(&json);
           Fields(writer, copy);
         }
@@ -255,7 +255,8 @@ Result<Message> DecodeAs(const Json& json, const std::string& name, RankRange ra
     return DecodeAs<Message, I + 1>(json, name, ranks, offset);
   } else {
     using Type = std::variant_alternative_t<I, Message>;
-    if (name != NameOf<Type>::value) return DecodeAs<Message, I + 1>(json, name, ranks, offset);
+    if (name != NameOf(static_cast<const Type*>(nullptr)))
+      return DecodeAs<Message, I + 1>(json, name, ranks, offset);
     Type message{};
     Reader reader(json, ranks, offset);
     Fields(reader, message);

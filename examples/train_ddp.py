@@ -66,6 +66,9 @@ def main() -> None:
             print(f"step {step} loss {loss.item():.4f}", flush=True)
             if rank == 0:
                 save(arguments.checkpoint, step, model, optimizer)
+    # The other way round, the last one to hold the group is the model, which waits under the interpreter's lock for Gloo's
+    # threads while one of those waits for that lock: now and then such a script never ends.
+    del parallel
     dist.destroy_process_group()
 
 

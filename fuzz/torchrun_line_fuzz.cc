@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   MUSTER_CHECK(!settings->ranks || settings->ranks->count > 0);
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     MUSTER_CHECK(settings->shown.Of(rank) <= 3);
-    MUSTER_CHECK(torchrun::LinePrefix(settings->role, settings->role, rank).size() <=
+    MUSTER_CHECK(torchrun::LinePrefix(settings->role, settings->role, rank, rank).size() <=
                  (settings->role.size() + 10) * (settings->role.size() + 1));
   }
   return 0;

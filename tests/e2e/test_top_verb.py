@@ -41,8 +41,8 @@ class Terminal:
         return self.shown
 
     def frames(self) -> list[list[str]]:
-        """What was drawn, frame by frame, as lines."""
-        text = self.read().split(b"\x1b[H")[1:]
+        """What was drawn, frame by frame, as lines; a frame is there when it has cleared what is below it."""
+        text = [frame for frame in self.read().split(b"\x1b[H")[1:] if b"\x1b[J" in frame]
         return [[line.split(b"\x1b")[0].decode() for line in frame.split(b"\r\n")] for frame in text]
 
     def end(self) -> int:

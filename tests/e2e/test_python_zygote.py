@@ -217,6 +217,8 @@ def test_the_command_line_that_ps_shows_is_the_scripts(start, script, python):
     run = start(python, path, "--lr", 1, flags=["--preload", "json"])
     shown = pathlib.Path(f"/proc/{run.pid(0)}/cmdline")
     run.wait(lambda: shown.read_text().rstrip("\0") == f"{python} {path} --lr 1", "its title")
+    titles = {pathlib.Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0") for pid in run.processes()}
+    assert f"muster-zygote: {python} {path} --lr 1" in titles
 
 
 @pytest.mark.parametrize(

@@ -438,6 +438,7 @@ def main():
     libc.prctl(PR_SET_NAME, ctypes.c_char_p(b"muster-zygote"), 0, 0, 0)
     link = socket.socket(fileno=fd)
     try:
+        write_title(["muster-zygote:", *words])
         cloner = Cloner()
         first_path(kind, words[index])
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # it starts its threads when it is loaded

@@ -117,7 +117,8 @@ def main():
             step += 1
         answer = [cpu_seconds() - cpu, time.monotonic() - wall, *losses]
         print(*(f"{value:.9g}" for value in answer), flush=True)
-    del ddp  # else it is the last to hold the group, and may wait for Gloo's threads while they wait for the interpreter
+    # Else it is the last to hold the group, and may wait for Gloo's threads while they wait for the interpreter.
+    del ddp
     dist.destroy_process_group()
 
 

@@ -122,6 +122,11 @@ Status ShimClient::Stop(int signal, std::chrono::nanoseconds grace) {
 
 Status ShimClient::Goodbye() { return Send(shim::Message<shim::Goodbye>(shim::Type::kGoodbye)); }
 
+Status ShimClient::StartHelper(const WorkerFds& fds) {
+  return Send(shim::Message<shim::Help>(shim::Type::kHelp),
+              {fds.command, fds.input, fds.out, fds.err});
+}
+
 Result<std::optional<ShimMessage>> ShimClient::Receive() {
   shim::Packet packet;
   switch (shim::ReceivePacket(socket_.get(), &packet)) {

@@ -59,6 +59,8 @@ class ShimClient {
   Status Signal(int signal, std::uint32_t rank = shim::kAllRanks, bool only_if_caught = false);
   Status Stop(int signal, std::chrono::nanoseconds grace);
   Status Goodbye();
+  /// A program beside the workers, which may trace them. It shows by what it writes to `fds.out`.
+  Status StartHelper(const WorkerFds& fds);
 
   /// The next message, or nothing when none waits. Unavailable when the shim is gone.
   Result<std::optional<ShimMessage>> Receive();

@@ -56,6 +56,9 @@ int BecomeWorker(const ChildPlan& plan, const Command& command) {
   if (::setsid() < 0 && errno != EPERM) return errno;
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) return errno;
   if (::getppid() != plan.parent) return ESRCH;
+  // Under Yama nobody but an ancestor may look at its stacks; what the shim starts for that is
+  // none. Fails where there is no Yama.
+  ::prctl(PR_SET_PTRACER, plan.parent, 0, 0, 0);
   os::ResetSignals();
   ::umask(static_cast<mode_t>(plan.umask));
   if (command.folder[0] != '\0' && ::chdir(command.folder) < 0) return errno;

@@ -1,7 +1,7 @@
 #pragma once
 // What a fresh child does to become a worker, between clone and execve (shim) or main (zygote):
-// own session, dies with the shim, signals as a new program has them, its folder, its descriptors
-// and no others. Called in the child only; libc only, no malloc.
+// own session, dies with the shim, may be traced by it, signals as a new program has them, its
+// folder, its descriptors and no others. Called in the child only; libc only, no malloc.
 
 #include <sys/resource.h>
 #include <sys/types.h>

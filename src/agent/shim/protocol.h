@@ -25,6 +25,7 @@ enum class Type : std::uint16_t {
   kSignal = 3,
   kStop = 4,
   kGoodbye = 5,
+  kHelp = 6,
   // shim → controller
   kHello = 101,
   kZygote = 102,
@@ -78,6 +79,13 @@ struct Stop {
   std::int32_t signal = 15;
   std::uint32_t reserved = 0;
   std::uint64_t grace_ns = 0;  ///< 0: kill at once
+};
+
+/// A program that looks at workers for the controller, for their stacks: a child of the shim, which
+/// workers let trace them. Descriptors: command, stdin, stdout, stderr. Its end, and that it could
+/// not be started, show where its stdout leads. It dies with the shim, and in any stop.
+struct Help {
+  Header header{};
 };
 
 /// The controller leaves in order; what is not stopped yet is killed.

@@ -182,6 +182,8 @@ void Shim::HandleControl(Packet* packet) {
     constexpr std::uint64_t kMaxGraceNs = 3600ull * 1'000'000'000;
     BeginStop(stop.signal,
               static_cast<std::int64_t>(stop.grace_ns < kMaxGraceNs ? stop.grace_ns : kMaxGraceNs));
+  } else if (type == Type::kHelp) {
+    StartHelper(*packet);
   } else if (type == Type::kGoodbye) {
     leaving_ = true;
     BeginStop(SIGKILL, 0);

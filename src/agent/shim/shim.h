@@ -70,6 +70,7 @@ class Shim {
   void StartZygote(Packet* packet);
   bool ExecZygote(Packet* packet);
   void StartWorker(Packet* packet);
+  void StartHelper(const Packet& packet);
   void Refuse(const Spawn& spawn, int error);
   void FailStart(Worker* worker, int error);
   void SendForks();

@@ -122,6 +122,18 @@ bool Shim::ExecZygote(Packet* packet) {
   return true;
 }
 
+/// Nothing is kept of it: when it ends it is a stray. Not in the job's cgroup, where what it looks
+/// at may be frozen.
+void Shim::StartHelper(const Packet& packet) {
+  if (packet.As<Help>() == nullptr || packet.fd_count != 4 || ending_ != Ending::kNo) return;
+  const ChildPlan plan{::getpid(), 077, packet.fds + 1, 3, nullptr};
+  static std::int32_t ignored;  // whoever reads its output sees none
+  int pidfd = -1;
+  const pid_t pid = CloneWithPidfd(-1, &pidfd);
+  if (pid == 0) RunChild(plan, packet.fds[0], &ignored);
+  if (pid > 0) ::close(pidfd);
+}
+
 /// Without a slot: the controller knows kMaxWorkers and never asks for more, so this answer alone
 /// may be lost when the socket is full.
 void Shim::Refuse(const Spawn& spawn, int error) {

@@ -39,7 +39,7 @@ CANNOT_SERVE = 3
 
 CLONE_PIDFD, CLONE_PARENT, CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID = 0x1000, 0x8000, 0x200000, 0x1000000
 CLONE_INTO_CGROUP = 0x200000000
-PR_SET_PDEATHSIG, PR_SET_NAME, PR_GET_TID_ADDRESS = 1, 15, 40
+PR_SET_PDEATHSIG, PR_SET_NAME, PR_GET_TID_ADDRESS, PR_SET_PTRACER = 1, 15, 40, 0x59616D61
 SYS_CLONE3, SYS_CLOSE_RANGE = 435, 436
 # clone, set_robust_list, get_robust_list; the two above have one number everywhere.
 SYSCALLS = {"x86_64": (56, 273, 274), "aarch64": (220, 99, 100)}
@@ -226,6 +226,7 @@ def become_worker(request):
     libc.prctl(PR_SET_PDEATHSIG, ctypes.c_ulong(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != request.parent:
         raise OSError(errno.ESRCH, "the shim is gone")
+    libc.prctl(PR_SET_PTRACER, ctypes.c_ulong(request.parent), 0, 0, 0)  # see child.h
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     os.umask(request.umask)
     if command.folder:

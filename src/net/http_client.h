@@ -73,22 +73,30 @@ using CallId = StrongId<struct CallTag, std::uint64_t>;
 
 class ClientCore;
 
-class HttpClient {
+/// What can be asked of servers: by an HttpClient, or in a simulation without connections.
+class HttpCalls {
  public:
   using Done = std::function<void(Result<Response>)>;
+  virtual ~HttpCalls() = default;
+  /// `done` gets an answer of any status (Successful in http_message.h takes it further), or why
+  /// there is none: Invalid, Unavailable, Deadline, Denied, Precondition (too large).
+  virtual CallId Send(ClientRequest request, Done done) = 0;
+  virtual CallId Listen(StreamRequest request, StreamListener listener) = 0;
+  /// Its callbacks do not come any more. Unknown and finished ones are fine.
+  virtual void Cancel(CallId call) = 0;
+};
 
+class HttpClient final : public HttpCalls {
+ public:
   /// `loop` outlives the client.
   static Result<std::unique_ptr<HttpClient>> Create(os::EventLoop& loop, ClientOptions options);
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
-  ~HttpClient();  ///< cancels what is under way
+  ~HttpClient() override;  ///< cancels what is under way
 
-  /// `done` gets an answer of any status (Successful in http_message.h takes it further), or why
-  /// there is none: Invalid, Unavailable, Deadline, Denied, Precondition (too large).
-  CallId Send(ClientRequest request, Done done);
-  CallId Listen(StreamRequest request, StreamListener listener);
-  /// Its callbacks do not come any more. Unknown and finished ones are fine.
-  void Cancel(CallId call);
+  CallId Send(ClientRequest request, Done done) override;
+  CallId Listen(StreamRequest request, StreamListener listener) override;
+  void Cancel(CallId call) override;
 
  private:
   explicit HttpClient(std::unique_ptr<ClientCore> core);

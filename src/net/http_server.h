@@ -61,27 +61,38 @@ enum class Access {
 
 class ServerCore;
 
-class HttpServer {
+/// What a server is told to answer: an HttpServer, or in a simulation without connections.
+class HttpRoutes {
  public:
   using Handler = std::function<Result<Response>(const Request&)>;
   /// An error is answered as one, and the stream is dropped. Otherwise the stream is the handler's.
   /// Where the reader was before, it says in the header Last-Event-ID.
   using StreamHandler = std::function<Status(const Request&, EventStream)>;
 
+  virtual ~HttpRoutes() = default;
+  /// `pattern` as in router.h. Routes are added before requests come.
+  virtual void Handle(Method method, std::string_view pattern, Handler handler,
+                      Access access = Access::kToken) = 0;
+  virtual void HandleEvents(std::string_view pattern, StreamHandler handler,
+                            Access access = Access::kToken) = 0;
+  virtual const Address& address() const = 0;
+};
+
+class HttpServer final : public HttpRoutes {
+ public:
   /// `loop` outlives the server. Errors of OpenListenSocket; Precondition where TLS does not start.
   static Result<std::unique_ptr<HttpServer>> Listen(os::EventLoop& loop, ServerOptions options);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
   /// Closes every connection; streams end with kServerGone.
-  ~HttpServer();
+  ~HttpServer() override;
 
-  /// `pattern` as in router.h. Routes are added before requests come.
   void Handle(Method method, std::string_view pattern, Handler handler,
-              Access access = Access::kToken);
+              Access access = Access::kToken) override;
   void HandleEvents(std::string_view pattern, StreamHandler handler,
-                    Access access = Access::kToken);
+                    Access access = Access::kToken) override;
 
-  const Address& address() const;
+  const Address& address() const override;
   const ServerCounters& counters() const;
 
  private:

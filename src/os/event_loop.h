@@ -6,6 +6,9 @@
 //
 // Level-triggered: what a callback leaves unread brings it back. Due timers run in the order of
 // their times, after the descriptors of the same turn.
+//
+// A loop on a FakeClock does not wait: with nothing to do its clock jumps to the next timer, so a
+// simulation of hours takes milliseconds.
 
 #include <sys/epoll.h>
 
@@ -36,6 +39,8 @@ class EventLoop {
   using Task = std::function<void()>;
 
   static Result<std::unique_ptr<EventLoop>> Create();
+  /// `time` outlives the loop.
+  static Result<std::unique_ptr<EventLoop>> Create(FakeClock& time);
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
 
@@ -46,6 +51,8 @@ class EventLoop {
   Status Change(WatchId watch, std::uint32_t events);
   void Remove(WatchId watch);  ///< unknown or removed ones are fine
 
+  /// What timers are held against.
+  Instant Now() const { return fake_ == nullptr ? MonotonicClock::now() : fake_->Now(); }
   TimerId At(Instant when, Task task);                       ///< runs once, not before `when`
   TimerId After(std::chrono::nanoseconds delay, Task task);  ///< any delay; it cannot overflow
   void Remove(TimerId timer);
@@ -67,9 +74,11 @@ class EventLoop {
   EventLoop(Fd epoll, Fd timer, Fd wake);
   Status AddInternal(int fd, std::uint64_t id);
   Status SetTimer();
+  void Leap(std::chrono::nanoseconds most);
   void RunDueTimers();
   void RunPosted();
 
+  FakeClock* fake_ = nullptr;
   Fd epoll_;
   Fd timer_;
   Fd wake_;

@@ -161,5 +161,28 @@ TEST_F(EventLoopTest, RefusesDescriptorsThatCannotBeWaitedFor) {
   EXPECT_FALSE(loop_->Watch(-1, EPOLLIN, [](std::uint32_t) {}));
 }
 
+TEST(EventLoopOnAFakeClock, JumpsToTheNextTimerWithoutWaiting) {
+  FakeClock time;
+  const auto loop = *EventLoop::Create(time);
+  const Instant begin = time.Now();
+  std::vector<std::int64_t> hours;
+  const auto note = [&] {
+    hours.push_back(std::chrono::duration_cast<std::chrono::hours>(time.Now() - begin).count());
+  };
+  loop->After(std::chrono::hours(5), [&] {
+    note();
+    loop->Stop();
+  });
+  loop->After(std::chrono::hours(2), [&] {
+    note();
+    loop->Post(note);
+    loop->After(std::chrono::hours(1), note);
+  });
+  ASSERT_TRUE(loop->Run());
+  EXPECT_EQ(hours, (std::vector<std::int64_t>{2, 2, 3, 5}));
+  ASSERT_TRUE(loop->RunOnce(std::chrono::minutes(1)));
+  EXPECT_EQ(time.Now() - begin, std::chrono::hours(5) + std::chrono::minutes(1));
+}
+
 }  // namespace
 }  // namespace muster::os

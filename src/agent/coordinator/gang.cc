@@ -80,7 +80,7 @@ bool Gang::MayStart() {
     enough_since_.reset();
     return false;
   }
-  const Instant now = MonotonicClock::now();
+  const Instant now = loop_.Now();
   if (!enough_since_) enough_since_ = now;
   return restarting_ || now - *enough_since_ >= options_.last_call;
 }
@@ -116,7 +116,7 @@ void Gang::Poll() {
 void Gang::Do(const order::Start& order) {
   start_ = order;
   restarting_ = order.generation > Generation(1);
-  waits_since_ = MonotonicClock::now();
+  waits_since_ = loop_.Now();
   enough_since_.reset();
   Seat();
   if (!MayStart()) TellWaiting();
@@ -147,7 +147,7 @@ void Gang::StartWhenComplete() {
 }
 
 void Gang::TellWaiting() {
-  const auto waited = MonotonicClock::now() - waits_since_;
+  const auto waited = loop_.Now() - waits_since_;
   if (waited >= options_.join_limit && Seated() < options_.least) {
     start_.reset();
     return Tell(report::Failed{

@@ -42,12 +42,14 @@ std::uint64_t RaiseDescriptorLimit() {
 }  // namespace
 
 RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
-                 os::SignalFd signals)
+                 os::SignalFd signals, RunGround ground)
     : options_(options),
-      clock_(SystemClock()),
+      ground_(std::move(ground)),
+      clock_(*ground_.clock),
       folder_(std::move(folder)),
       run_id_(run_id),
-      console_(std::make_shared<Console>(ConsoleFor(options), clock_)),
+      console_(ground_.console ? ground_.console
+                               : std::make_shared<Console>(ConsoleFor(options), clock_)),
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
       hang_watch_(options.ranks),
@@ -61,8 +63,10 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
 }
 
 Result<std::unique_ptr<RunLoop>> RunLoop::Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id, os::SignalFd signals) {
-  std::unique_ptr<RunLoop> run(new RunLoop(options, std::move(folder), run_id, std::move(signals)));
+                                                 const std::string& run_id, os::SignalFd signals,
+                                                 RunGround ground) {
+  std::unique_ptr<RunLoop> run(
+      new RunLoop(options, std::move(folder), run_id, std::move(signals), std::move(ground)));
   MUSTER_TRY(run->SetUp());
   return run;
 }
@@ -72,15 +76,18 @@ Status RunLoop::SetUp() {
   const std::uint64_t soft_nofile = RaiseDescriptorLimit();
   // When the shim is killed, what its workers left behind comes to us.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  loop_ = MUSTER_TRY(os::EventLoop::Create());
+  loop_ = ground_.loop ? ground_.loop : MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_.fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   steps_.emplace(folder_.files(), folder_.At("steps"), options_.ranks);
-  generations_ = MUSTER_TRY(GenerationWriter::Start(
-      folder_.files(), folder_.path(), [this](Generation generation, Status written) {
-        loop_->Post([this, generation, written = std::move(written)] {
-          GenerationWritten(generation, written);
-        });
-      }));
+  const auto on_written = [this](Generation generation, Status written) {
+    loop_->Post([this, generation, written = std::move(written)] {
+      GenerationWritten(generation, written);
+    });
+  };
+  generations_ =
+      ground_.make_writer
+          ? ground_.make_writer(on_written)
+          : MUSTER_TRY(GenerationWriter::Start(folder_.files(), folder_.path(), on_written));
   committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
   if (options_.nodes > 1 || options_.leads_only) {
     MUSTER_TRY(SetUpGang(soft_nofile));

@@ -38,13 +38,25 @@ namespace muster::agent {
 /// Where the ranks of one host find their TCPStore.
 inline constexpr const char* kThisHost = "127.0.0.1";
 
+/// What a run stands on. A simulation (agent/simulation) has its own; what it leaves empty is the
+/// machine's.
+struct RunGround {
+  std::shared_ptr<os::EventLoop> loop;
+  const Clock* clock = &SystemClock();  ///< outlives the run
+  std::shared_ptr<Console> console;
+  std::function<std::unique_ptr<GenerationWriter>(GenerationWriter::OnWritten)> make_writer;
+  AgentHub::MakeRoutes make_routes;
+};
+
 class RunLoop {
  public:
   /// `options` outlives the loop; `signals` are those that end a run. Starts the node: its shim
   /// and, for programs that have one, the zygote.
   static Result<std::unique_ptr<RunLoop>> Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id, os::SignalFd signals);
+                                                 const std::string& run_id, os::SignalFd signals,
+                                                 RunGround ground = {});
   RunOutcome Run();
+  const JobState& state() const { return state_; }
 
  private:
   /// A record that waits for its worker's output and for the end of its generation.
@@ -53,7 +65,7 @@ class RunLoop {
     bool has_words = false;
   };
   RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
-          os::SignalFd signals);
+          os::SignalFd signals, RunGround ground);
   Status SetUp();
   Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile);
 
@@ -142,6 +154,7 @@ class RunLoop {
   std::string ShortPath(const std::string& path) const;
 
   const RunOptions& options_;
+  const RunGround ground_;
   const Clock& clock_;
   RunFolder folder_;
   const std::string run_id_;
@@ -156,7 +169,7 @@ class RunLoop {
   std::deque<Event> pending_;
   bool feeding_ = false;
 
-  std::unique_ptr<os::EventLoop> loop_;
+  std::shared_ptr<os::EventLoop> loop_;
   os::SignalFd signals_;
   std::optional<os::TimerId> tick_;
   std::unique_ptr<StoreServer> store_;  ///< of this generation

@@ -59,7 +59,8 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
         events_.Add("node_joined", {{"node", name}});
         joined_.insert(name);
         raw->Add(name, make);
-      }));
+      },
+      ground_.make_routes));
   const net::Address bound = hub_->address();
   const std::string host = bound.host == kAnyHost ? HostName() : bound.host;
   join_url_ = fmt::format("{}://{}/{}", fragment.empty() ? "http" : "https",

@@ -29,7 +29,7 @@ AgentHub::~AgentHub() {
 
 /// A machine that was suspended, or we alone, must not take the agents' silence for their own.
 void AgentHub::Pulse() {
-  const Instant now = MonotonicClock::now();
+  const Instant now = loop_.Now();
   const auto late = pulse_ == Instant{} ? std::chrono::nanoseconds(0) : now - pulse_ - kPulse;
   pulse_ = now;
   for (const auto& [id, weak] : peers_) {
@@ -40,7 +40,7 @@ void AgentHub::Pulse() {
 }
 
 Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptions options,
-                                                   OnJoin on_join) {
+                                                   OnJoin on_join, const MakeRoutes& make_routes) {
   std::unique_ptr<AgentHub> hub(new AgentHub(loop, std::move(options.ticket),
                                              std::move(options.version), std::move(on_join)));
   net::ServerOptions server{.address = options.address};
@@ -48,7 +48,11 @@ Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptio
   server.token = options.token;
   server.max_body = kMostReports;
   server.heartbeat = hub->ticket_.lease / 4;
-  hub->server_ = MUSTER_TRY(net::HttpServer::Listen(loop, std::move(server)));
+  if (make_routes) {
+    hub->server_ = MUSTER_TRY(make_routes(std::move(server)));
+  } else {
+    hub->server_ = MUSTER_TRY(net::HttpServer::Listen(loop, std::move(server)));
+  }
   AgentHub* self = hub.get();
   self->Pulse();
   hub->server_->Handle(net::Method::kPost, "/v1/agents",

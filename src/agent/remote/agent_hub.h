@@ -34,9 +34,13 @@ class AgentHub {
  public:
   /// A node that joined; whoever makes a Node of it owns it.
   using OnJoin = std::function<void(const std::string& name, const Gang::MakeNode& make)>;
+  /// Listens as the options say.
+  using MakeRoutes = std::function<Result<std::unique_ptr<net::HttpRoutes>>(net::ServerOptions)>;
 
+  /// Without `make_routes` an HttpServer.
   static Result<std::unique_ptr<AgentHub>> Listen(os::EventLoop& loop, HubOptions options,
-                                                  OnJoin on_join);
+                                                  OnJoin on_join,
+                                                  const MakeRoutes& make_routes = {});
   ~AgentHub();
 
   const net::Address& address() const { return server_->address(); }
@@ -58,7 +62,7 @@ class AgentHub {
   std::uint64_t joined_ = 0;
   Instant pulse_{};
   std::optional<os::TimerId> pulse_timer_;
-  std::unique_ptr<net::HttpServer> server_;
+  std::unique_ptr<net::HttpRoutes> server_;
 };
 
 }  // namespace muster::agent

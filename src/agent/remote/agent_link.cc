@@ -55,7 +55,7 @@ AgentLink::AgentLink(os::EventLoop& loop, LinkOptions options, Listener listener
     : loop_(loop),
       options_(std::move(options)),
       listener_(std::move(listener)),
-      reached_(MonotonicClock::now()) {}
+      reached_(loop.Now()) {}
 
 AgentLink::~AgentLink() {
   for (auto* timer : {&join_timer_, &listen_timer_, &post_timer_}) {
@@ -64,10 +64,14 @@ AgentLink::~AgentLink() {
 }
 
 Result<std::unique_ptr<AgentLink>> AgentLink::Create(os::EventLoop& loop, LinkOptions options,
-                                                     Listener listener) {
+                                                     Listener listener,
+                                                     std::unique_ptr<net::HttpCalls> calls) {
   std::unique_ptr<AgentLink> link(new AgentLink(loop, std::move(options), std::move(listener)));
-  link->client_ = MUSTER_TRY(
-      net::HttpClient::Create(loop, {.pin = link->options_.pin, .token = link->options_.token}));
+  link->client_ = std::move(calls);
+  if (!link->client_) {
+    link->client_ = MUSTER_TRY(
+        net::HttpClient::Create(loop, {.pin = link->options_.pin, .token = link->options_.token}));
+  }
   return link;
 }
 
@@ -142,7 +146,7 @@ void AgentLink::Post() {
   if (posting_ || ended_ || agent_.empty()) return;
   posting_ = true;
   if (post_timer_) loop_.Remove(*std::exchange(post_timer_, {}));
-  ReportBatch batch{.first = first_, .seen = seen_, .sent = MonotonicClock::now()};
+  ReportBatch batch{.first = first_, .seen = seen_, .sent = loop_.Now()};
   std::size_t bytes = 0;
   for (const std::string& report : waiting_) {
     if (batch.reports.size() == kMostReports || (bytes > 0 && bytes + report.size() > kMostBytes)) {
@@ -184,14 +188,14 @@ void AgentLink::PostLater() {
 }
 
 void AgentLink::Reached() {
-  reached_ = MonotonicClock::now();
+  reached_ = loop_.Now();
   trouble_ = false;
 }
 
 void AgentLink::Again(const Error& error, std::optional<os::TimerId>* timer,
                       std::function<void()> what) {
   if (ended_) return;
-  const auto without = MonotonicClock::now() - reached_;
+  const auto without = loop_.Now() - reached_;
   if (IsFinal(error)) return Finish(error);
   if (without > options_.patience) {
     return Finish(Error(error.code(),

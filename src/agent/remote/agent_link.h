@@ -38,8 +38,10 @@ class AgentLink {
     std::function<void(const Error&)> on_end;
   };
 
+  /// Without `calls` an HttpClient.
   static Result<std::unique_ptr<AgentLink>> Create(os::EventLoop& loop, LinkOptions options,
-                                                   Listener listener);
+                                                   Listener listener,
+                                                   std::unique_ptr<net::HttpCalls> calls = {});
   ~AgentLink();
 
   /// Answered by on_ticket; a coordinator that is not there yet is dialled until the patience ends.
@@ -67,7 +69,7 @@ class AgentLink {
   os::EventLoop& loop_;
   const LinkOptions options_;
   Listener listener_;
-  std::unique_ptr<net::HttpClient> client_;
+  std::unique_ptr<net::HttpCalls> client_;
   RankRange ranks_;
   std::string agent_;  ///< our id; empty before the ticket
   std::chrono::milliseconds lease_{};

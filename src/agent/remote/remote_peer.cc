@@ -20,11 +20,7 @@ constexpr auto kOffsetWindow = std::chrono::minutes(1);
 
 RemotePeer::RemotePeer(os::EventLoop& loop, std::string name, std::uint32_t ranks,
                        milliseconds lease)
-    : loop_(loop),
-      name_(std::move(name)),
-      lease_(lease),
-      ranks_{0, ranks},
-      heard_(MonotonicClock::now()) {
+    : loop_(loop), name_(std::move(name)), lease_(lease), ranks_{0, ranks}, heard_(loop.Now()) {
   Watch();
 }
 
@@ -52,7 +48,7 @@ void RemotePeer::Deliver(const Sent& order) {
 }
 
 void RemotePeer::Open(net::EventStream stream, std::uint64_t seen) {
-  heard_ = MonotonicClock::now();
+  heard_ = loop_.Now();
   if (redial_timer_) loop_.Remove(*std::exchange(redial_timer_, {}));
   const std::uint64_t number = ++streams_;
   stream.OnEnd([weak = weak_from_this(), number](net::StreamEnd) {
@@ -69,7 +65,7 @@ void RemotePeer::Forget(std::uint64_t seen) {
 }
 
 Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
-  heard_ = MonotonicClock::now();
+  heard_ = loop_.Now();
   const auto offset = Offset(batch.sent);
   if (batch.first > reports_ + 1) {
     return Error(Code::kInvalid, fmt::format("reports from {} on, but {} was the last to come",
@@ -111,7 +107,7 @@ std::chrono::nanoseconds RemotePeer::Offset(Instant sent) {
 void RemotePeer::Watch() {
   lease_timer_ = loop_.At(heard_ + lease_, [this] {
     lease_timer_.reset();
-    if (MonotonicClock::now() - heard_ >= lease_) {
+    if (loop_.Now() - heard_ >= lease_) {
       return Lose(fmt::format("nothing was heard of it for {} ms", lease_.count()), heard_);
     }
     Watch();
@@ -120,7 +116,7 @@ void RemotePeer::Watch() {
 
 void RemotePeer::CloseSoon() {
   if (gone_ || redial_timer_) return;
-  redial_timer_ = loop_.After(kRedial, [this, closed = MonotonicClock::now()] {
+  redial_timer_ = loop_.After(kRedial, [this, closed = loop_.Now()] {
     redial_timer_.reset();
     Lose("its connection closed", closed);
   });

@@ -9,9 +9,10 @@
 #include "base/thread.h"
 
 namespace muster::agent {
+namespace {
 
-struct GenerationWriter::Shared {
-  Shared(FileSystem& file_system, std::string run_folder, OnWritten callback)
+struct Shared {
+  Shared(FileSystem& file_system, std::string run_folder, GenerationWriter::OnWritten callback)
       : files(file_system), folder(std::move(run_folder)), on_written(std::move(callback)) {}
 
   void Run() {
@@ -35,7 +36,7 @@ struct GenerationWriter::Shared {
 
   FileSystem& files;
   const std::string folder;
-  const OnWritten on_written;
+  const GenerationWriter::OnWritten on_written;
   std::jthread thread;          // the owner's
   std::optional<bool> stopped;  // the owner's
   Mutex mutex;
@@ -45,24 +46,24 @@ struct GenerationWriter::Shared {
   bool done MUSTER_GUARDED_BY(mutex) = false;
 };
 
-Result<std::unique_ptr<GenerationWriter>> GenerationWriter::Start(FileSystem& files,
-                                                                  std::string folder,
-                                                                  OnWritten on_written) {
-  auto shared = std::make_shared<Shared>(files, std::move(folder), std::move(on_written));
-  shared->thread = MUSTER_TRY(
-      Within("generations", StartThread("generation", [shared](const auto&) { shared->Run(); })));
-  return std::unique_ptr<GenerationWriter>(new GenerationWriter(std::move(shared)));
-}
+class ThreadWriter final : public GenerationWriter {
+ public:
+  explicit ThreadWriter(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
+  ~ThreadWriter() override { ThreadWriter::Stop(std::chrono::milliseconds(500)); }
+  void Write(Generation generation) override;
+  bool Stop(std::chrono::nanoseconds limit) override;
 
-GenerationWriter::~GenerationWriter() { Stop(std::chrono::milliseconds(500)); }
+ private:
+  std::shared_ptr<Shared> shared_;  ///< the thread's too
+};
 
-void GenerationWriter::Write(Generation generation) {
+void ThreadWriter::Write(Generation generation) {
   const MutexLock lock(shared_->mutex);
   shared_->asked.push_back(generation);
   shared_->changed.NotifyAll();
 }
 
-bool GenerationWriter::Stop(std::chrono::nanoseconds limit) {
+bool ThreadWriter::Stop(std::chrono::nanoseconds limit) {
   if (shared_->stopped) return *shared_->stopped;
   bool done = false;
   {
@@ -81,6 +82,17 @@ bool GenerationWriter::Stop(std::chrono::nanoseconds limit) {
   }
   shared_->stopped = done;
   return done;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<GenerationWriter>> GenerationWriter::Start(FileSystem& files,
+                                                                  std::string folder,
+                                                                  OnWritten on_written) {
+  auto shared = std::make_shared<Shared>(files, std::move(folder), std::move(on_written));
+  shared->thread = MUSTER_TRY(
+      Within("generations", StartThread("generation", [shared](const auto&) { shared->Run(); })));
+  return std::unique_ptr<GenerationWriter>(std::make_unique<ThreadWriter>(std::move(shared)));
 }
 
 }  // namespace muster::agent

@@ -1,7 +1,7 @@
 #pragma once
 // Puts generation numbers on disk from a thread of its own: an fsync takes as long as stopping the
 // workers does, and on a dead file system it never ends, which must not stop whoever steers the
-// run. Owner: the run loop's thread.
+// run. A simulation writes with a delay of its own. Owner: the run loop's thread.
 
 #include <functional>
 #include <memory>
@@ -23,20 +23,16 @@ class GenerationWriter {
   /// its thread cannot be started.
   static Result<std::unique_ptr<GenerationWriter>> Start(FileSystem& files, std::string folder,
                                                          OnWritten on_written);
-  ~GenerationWriter();
+  GenerationWriter() = default;
+  virtual ~GenerationWriter() = default;
   GenerationWriter(const GenerationWriter&) = delete;
   GenerationWriter& operator=(const GenerationWriter&) = delete;
 
   /// Behind those that were asked for before.
-  void Write(Generation generation);
+  virtual void Write(Generation generation) = 0;
   /// False when a write does not come back within `limit`: the program must then end by _exit.
   /// Further calls say the same.
-  bool Stop(std::chrono::nanoseconds limit);
-
- private:
-  struct Shared;
-  explicit GenerationWriter(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-  std::shared_ptr<Shared> shared_;  ///< the thread's too
+  virtual bool Stop(std::chrono::nanoseconds limit) = 0;
 };
 
 }  // namespace muster::agent

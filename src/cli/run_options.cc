@@ -169,6 +169,7 @@ Status CheckNodes(const spec::Job& job, const std::string& program) {
 void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& policy) {
   policy.process_restarts = job.restart.process_restarts;
   policy.full_restarts = job.restart.full_restarts;
+  policy.total_restarts = job.restart.total;
   policy.eval_period = job.restart.eval_period;
   policy.in_place = job.restart.in_place;
   if (flags.torchrun.shutdown_s) policy.grace = std::chrono::seconds(*flags.torchrun.shutdown_s);

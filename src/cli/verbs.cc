@@ -7,6 +7,7 @@ void AddAgent(CLI::App& parent, Invocation& invocation);
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
+void AddImport(CLI::App& parent, Invocation& invocation);
 void AddLogs(CLI::App& parent, Invocation& invocation);
 void AddReport(CLI::App& parent, Invocation& invocation);
 void AddRules(CLI::App& parent, Invocation& invocation);
@@ -25,6 +26,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddCkpt(app, invocation);
   AddRules(app, invocation);
   AddExplain(app, invocation);
+  AddImport(app, invocation);
 }
 
 }  // namespace muster::cli

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -79,7 +80,8 @@ struct RestartPolicy {
   Duration eval_period = std::chrono::hours(6);
   std::uint32_t process_restarts = 3;
   std::uint32_t full_restarts = 1;
-  bool in_place = true;  ///< keep the ranks that can outlive the one that died
+  std::optional<std::uint32_t> total;  ///< of both kinds, in the whole life of the run
+  bool in_place = true;                ///< keep the ranks that can outlive the one that died
   bool operator==(const RestartPolicy&) const = default;
 };
 
@@ -118,6 +120,8 @@ Status ValidateJob(const Job& job);
 std::string PrintJobYaml(const Job& job);
 /// The same, with "# default" behind each key that the file left out.
 std::string PrintJobYaml(const ParsedJob& parsed);
+/// The same, with "# from FIELD" behind each key that `sources` has, "# default" behind the others.
+std::string PrintJobYaml(const Job& job, const std::map<std::string, std::string>& sources);
 std::string PrintJobJson(const Job& job);
 
 }  // namespace muster::spec

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/duration.h"
+#include "base/text.h"
 #include "spec/document.h"
 #include "spec/job.h"
 #include "spec/units.h"
@@ -15,6 +16,9 @@ Value Text(std::string_view text) {
 }
 Value Number(std::uint64_t number) {
   return {.kind = Value::Kind::kPlain, .text = std::to_string(number)};
+}
+Value NumberOrNone(const std::optional<std::uint32_t>& number) {
+  return number ? Number(*number) : Text("none");
 }
 Value Flag(bool flag) { return {.kind = Value::Kind::kPlain, .text = flag ? "true" : "false"}; }
 Value Time(Duration duration) { return Text(FormatExact(duration)); }
@@ -79,6 +83,7 @@ Value ToValue(const RestartPolicy& restart) {
       .Add("evalPeriod", Time(restart.eval_period))
       .Add("processRestarts", Number(restart.process_restarts))
       .Add("fullRestarts", Number(restart.full_restarts))
+      .Add("total", NumberOrNone(restart.total))
       .Add("inPlace", Flag(restart.in_place))
       .Take();
 }
@@ -141,16 +146,16 @@ Value ToDocument(const Job& job) {
       .Take();
 }
 
-/// Marks the outermost keys that the file left out.
-void MarkDefaults(Value& value, const std::string& path, const std::set<std::string>& given) {
+/// Puts what `comment` says of its path behind each key; of maps it is asked for those inside.
+template <typename Comment>
+void Mark(Value& value, const std::string& path, const Comment& comment) {
   for (Member& member : value.members) {
     const std::string inner = path.empty() ? member.key : path + "." + member.key;
-    const bool one_line = member.value.kind != Value::Kind::kMap;
-    if (one_line && !given.contains(inner)) member.comment = "default";
-    MarkDefaults(member.value, inner, given);
+    if (member.value.kind != Value::Kind::kMap) member.comment = comment(inner);
+    Mark(member.value, inner, comment);
   }
   for (std::size_t i = 0; i < value.items.size(); ++i) {
-    MarkDefaults(value.items[i], fmt::format("{}[{}]", path, i), given);
+    Mark(value.items[i], fmt::format("{}[{}]", path, i), comment);
   }
 }
 
@@ -160,7 +165,25 @@ std::string PrintJobYaml(const Job& job) { return PrintYaml(ToDocument(job)); }
 
 std::string PrintJobYaml(const ParsedJob& parsed) {
   Value document = ToDocument(parsed.job);
-  MarkDefaults(document, "", parsed.given);
+  Mark(document, "", [&](const std::string& path) {
+    return std::string(parsed.given.contains(path) ? "" : "default");
+  });
+  return PrintYaml(document);
+}
+
+std::string PrintJobYaml(const Job& job, const std::map<std::string, std::string>& sources) {
+  Value document = ToDocument(job);
+  Mark(document, "", [&](const std::string& path) -> std::string {
+    const auto found = sources.find(path);
+    if (found != sources.end()) return "from " + PlainLine(found->second);
+    // A range of nodes is two keys here, and came from one.
+    const auto around = sources.find(path.substr(0, path.rfind('.')));
+    if (around != sources.end()) return "from " + PlainLine(around->second);
+    // The list itself says nothing that its entries do not.
+    const auto inside = sources.lower_bound(path + "[");
+    const bool inner = inside != sources.end() && inside->first.starts_with(path + "[");
+    return path == "apiVersion" || path == "kind" || inner ? "" : "default";
+  });
   return PrintYaml(document);
 }
 

@@ -76,6 +76,7 @@ void ReadRestart(const Value& value, const std::string& path, Findings& findings
   restart.Time("evalPeriod", out.eval_period);
   restart.Whole("processRestarts", out.process_restarts);
   restart.Whole("fullRestarts", out.full_restarts);
+  restart.Whole("total", out.total);
   restart.Flag("inPlace", out.in_place);
   restart.Finish();
 }

@@ -30,7 +30,7 @@ spec:
   estimate: 30m                 # for backfill; optional
   checkpoint: {dir: checkpoints, every: 100}
   data: [{uri: s3://bucket/fashion, at: /data/fashion, stage: true}]
-  restart: {evalPeriod: 6h, processRestarts: 3, fullRestarts: 1, inPlace: false}
+  restart: {evalPeriod: 6h, processRestarts: 3, fullRestarts: 1, total: 12, inPlace: false}
   logRules:
     - {name: loss, pattern: 'loss=([0-9.eE+-]+)', startWithin: 2m, every: 4m}
 )";
@@ -66,6 +66,7 @@ spec:
     evalPeriod: 6h
     processRestarts: 3
     fullRestarts: 1
+    total: 12
     inPlace: false
   logRules:
     - name: loss
@@ -109,6 +110,7 @@ spec:
     evalPeriod: 6h  # default
     processRestarts: 3  # default
     fullRestarts: 1  # default
+    total: none  # default
     inPlace: true  # default
   logRules: []  # default
 )";

@@ -143,6 +143,21 @@ void ObjectReader::Whole(std::string_view key, std::uint64_t& out) {
   if (auto number = ReadWhole(key, std::numeric_limits<std::int64_t>::max())) out = *number;
 }
 
+void ObjectReader::Whole(std::string_view key, std::optional<std::uint32_t>& out) {
+  const Value* value = Take(key);
+  if (value == nullptr) return;
+  const auto number = ToWhole(*value);
+  if (IsScalar(*value) && value->text == "none") {
+    out.reset();
+  } else if (number && *number <= std::numeric_limits<std::int32_t>::max()) {
+    out = static_cast<std::uint32_t>(*number);
+  } else {
+    Expected(*value, key,
+             fmt::format("a whole number from 0 to {}, or none",
+                         std::numeric_limits<std::int32_t>::max()));
+  }
+}
+
 void ObjectReader::Time(std::string_view key, Duration& out) {
   const Value* value = Take(key);
   if (value == nullptr) return;

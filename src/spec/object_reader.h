@@ -60,6 +60,8 @@ class ObjectReader {
   void Flag(std::string_view key, bool& out);
   void Whole(std::string_view key, std::uint32_t& out);
   void Whole(std::string_view key, std::uint64_t& out);
+  /// Takes "none" too.
+  void Whole(std::string_view key, std::optional<std::uint32_t>& out);
   void Time(std::string_view key, Duration& out);
   /// Takes "none" too.
   void Time(std::string_view key, std::optional<Duration>& out);

@@ -19,6 +19,7 @@ using std::chrono::nanoseconds;
 struct Policy {
   std::uint32_t process_restarts = 3;  ///< before a full restart
   std::uint32_t full_restarts = 1;
+  std::optional<std::uint32_t> total_restarts;  ///< of both kinds, in the whole life of the run
   bool in_place = true;
   nanoseconds eval_period = std::chrono::hours(6);
   nanoseconds gather = std::chrono::milliseconds(20);   ///< for further faults of the same cause

@@ -132,7 +132,9 @@ bool IsEarlyTwin(const JobState& state, const Policy& policy) {
 }
 
 std::uint32_t MostRestarts(const Policy& policy) {
-  return policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;
+  const std::uint32_t most =
+      policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;
+  return std::min(most, policy.total_restarts.value_or(most));
 }
 
 bool IsCommandAtFault(int start_error) {
@@ -192,13 +194,18 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
     return Fail(own_code, fault,
                 "not started again: the same, soon after the start, for the third time");
   }
-  if (policy.process_restarts == 0 && policy.full_restarts == 0) {
+  if (MostRestarts(policy) == 0) {
     return Fail(own_code, fault, "restarts are off");
   }
   if (fault.steps && state.without_progress >= policy.no_progress_limit) {
     return Fail(kNoRestartLeft, fault,
                 fmt::format("no new durable step in {} generations (the newest is {})",
                             state.without_progress, state.best_durable));
+  }
+  if (policy.total_restarts && state.restarts >= *policy.total_restarts) {
+    return Fail(kNoRestartLeft, fault,
+                fmt::format("no restart left ({} of {} in the whole run)", state.restarts,
+                            *policy.total_restarts));
   }
   const auto processes = Recent(state.process_restarts, now, policy.eval_period);
   if (processes < policy.process_restarts) {

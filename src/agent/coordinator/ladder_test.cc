@@ -35,5 +35,24 @@ TEST(PlanRestart, TakesOnlyTheCommandsOwnErrorsAsFinal) {
   }
 }
 
+TEST(PlanRestart, StopsAtTheBudgetOfTheWholeRunWhateverThePeriod) {
+  Policy policy;
+  policy.total_restarts = 5;
+  JobState state;
+  state.fault = Fault{};
+  state.fault->ending = {.signal = SIGKILL, .time = kNow};
+  // Five in five periods: none of them counts against a period any more.
+  state.restarts = 4;
+  EXPECT_TRUE(PlanRestart(state, kNow, policy).restart);
+  state.restarts = 5;
+  const Decision decision = PlanRestart(state, kNow, policy);
+  EXPECT_FALSE(decision.restart);
+  EXPECT_EQ(decision.verdict.exit_code, 93);
+  EXPECT_EQ(decision.reason, "no restart left (5 of 5 in the whole run)");
+  EXPECT_EQ(MostRestarts(policy), 5U);
+  policy.total_restarts = 0;
+  EXPECT_EQ(PlanRestart(state, kNow, policy).reason, "restarts are off");
+}
+
 }  // namespace
 }  // namespace muster::agent

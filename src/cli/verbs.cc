@@ -6,6 +6,7 @@ namespace muster::cli {
 void AddAgent(CLI::App& parent, Invocation& invocation);
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
+void AddDump(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
 void AddImport(CLI::App& parent, Invocation& invocation);
 void AddLogs(CLI::App& parent, Invocation& invocation);
@@ -20,6 +21,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddRun(app, invocation);
   AddAgent(app, invocation);
   AddTop(app, invocation);
+  AddDump(app, invocation);
   AddShow(app, invocation);
   AddLogs(app, invocation);
   AddReport(app, invocation);

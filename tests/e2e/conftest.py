@@ -143,12 +143,13 @@ class Run:
 
 @pytest.fixture
 def bin_with_stepper(programs, build, tmp_path) -> pathlib.Path:
-    """A folder with muster and muster-shim, and the stepper under the trainer's name."""
+    """A folder with muster, muster-shim and muster-stacks, and the stepper under the trainer's name."""
     folder = tmp_path / "bin"
     folder.mkdir()
     for source, name in [
         (programs / "muster", "muster"),
         (programs / "muster-shim", "muster-shim"),
+        (programs / "muster-stacks", "muster-stacks"),
         (build / "tests" / "stepper", "muster-train"),
     ]:
         shutil.copy2(source, folder / name)

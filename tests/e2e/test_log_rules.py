@@ -121,7 +121,11 @@ def test_a_rule_that_only_tells_leaves_the_rank_alone(ruled):
     run = ruled("echo slow disk; echo slow disk; sleep 0.5", rules, 1)
     assert run.end() == 0, run.err
     assert [fired["rule"] for fired in run.events("log_rule")] == ["warn0", "warn1", "warn2"]
-    assert run.err.count("nothing is done about it") == 3
+    assert run.err.count("nothing is done about it") == 2
+    assert run.err.count("stacks are taken") == 1
+    stacks = json.loads((run.folder / run.events("stacks")[0]["file"]).read_text())
+    assert [process["rank"] for process in stacks["processes"]] == [0]
+    assert stacks["processes"][0]["threads"], stacks
     assert not run.events("fault")
 
 

@@ -42,6 +42,7 @@ RunOutcome RunLoop::End() {
   const Verdict verdict = state_.verdict.value_or(Verdict{false, 1, "ended without a verdict"});
   if (!node_end_) EndNode();  // the loop itself failed
   // Who joins now finds nobody, and needs no token.
+  control_.reset();
   hub_.reset();
   ssh_.reset();
   for (const char* name : {"join-token", "join-url"}) {

@@ -34,7 +34,7 @@ void RunLoop::EndHang(const Hang& hang) {
                        {"what", hang.what}});
   console_->Say(fmt::format("muster: rank {} hangs: {}, behind step {}; {}", rank, hang.what,
                             status.step, kills ? "it is killed" : "nothing is done about it"));
-  if (kills) KillRank(hang.rank, {.hang = hang.what});
+  StacksBeforeKill(hang);
 }
 
 /// For what `reason` says, a hang or a log rule.

@@ -88,6 +88,7 @@ Status RunLoop::SetUp() {
       ground_.make_writer
           ? ground_.make_writer(on_written)
           : MUSTER_TRY(GenerationWriter::Start(folder_.files(), folder_.path(), on_written));
+  stack_calls_.emplace(*loop_, [this](std::uint64_t id) { node_->Send(order::TakeStacks{id}); });
   committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
   if (options_.nodes > 1 || options_.leads_only) {
     MUSTER_TRY(SetUpGang(soft_nofile));
@@ -95,6 +96,7 @@ Status RunLoop::SetUp() {
     node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }, soft_nofile));
     node_->Send(order::Seat{0});
   }
+  if (!ground_.loop) ListenForVerbs();
   return folder_.Begin();
 }
 
@@ -267,8 +269,13 @@ void RunLoop::LoseShim(const std::string& reason) {
   Feed({.kind = Event::Kind::kShimLost, .text = reason});
 }
 
-/// Answered by Ended, which ends the loop.
+/// Answered by Ended, which ends the loop. What takes stacks ends with the shim, so it is waited
+/// for.
 void RunLoop::EndNode() {
+  if (stack_calls_->pending() && !node_deaf_) {
+    ends_behind_stacks_ = true;
+    return;
+  }
   store_.reset();
   node_->Send(order::End{.kill_shim = node_deaf_});
 }

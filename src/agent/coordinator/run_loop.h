@@ -8,6 +8,7 @@
 // → Started of every rank → first step of every rank.
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -17,6 +18,8 @@
 #include "agent/coordinator/hang_watch.h"
 #include "agent/coordinator/job_state.h"
 #include "agent/coordinator/plan.h"
+#include "agent/coordinator/stack_calls.h"
+#include "agent/ctl/control_socket.h"
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
 #include "agent/remote/agent_hub.h"
@@ -64,6 +67,12 @@ class RunLoop {
     FaultRecord record;
     bool has_words = false;
   };
+  /// What is known of where ranks stood when one of them was found to hang.
+  struct StackNote {
+    bool due = true;
+    std::string file{};
+    std::vector<StackGroup> groups{};
+  };
   RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
           os::SignalFd signals, RunGround ground);
   Status SetUp();
@@ -108,6 +117,8 @@ class RunLoop {
   void On(const report::Stopped& report);
   void On(const report::RuleFired& report);
   void On(const report::Words& report);
+  void On(const report::StacksTaken& report);
+  void On(const report::Stacks& report);
   void On(const report::Losses& report);
   void On(const report::Failed& report);
   void On(const report::Waiting& report);
@@ -122,6 +133,16 @@ class RunLoop {
   void EndHang(const Hang& hang);
   void KillRank(Rank rank, Ending reason);
   void GiveUpOn(Rank rank, Generation spawned);
+
+  // run_stacks.cc: where they stand
+  void ListenForVerbs();
+  std::vector<Rank> RunningRanks() const;
+  void TakeStacks(StackCalls::OnTaken on_taken, StackCalls::OnNamed on_named);
+  void StacksBeforeKill(const Hang& hang);
+  void KillHanging(const Hang& hang, Generation spawned);
+  void NoteStacks(Generation generation, std::optional<Rank> rank,
+                  const std::vector<stacks::Process>& processes);
+  std::string KeepStacks(const std::vector<stacks::Process>& processes);
 
   // run_rules.cc: what their lines say
   void TellRules(Phase before);
@@ -175,7 +196,12 @@ class RunLoop {
   std::unique_ptr<StoreServer> store_;  ///< of this generation
   std::optional<StepFiles> steps_;
   std::uint64_t missed_steps_ = 0;
-  std::unique_ptr<Node> node_;     ///< behind the loop that it watches with
+  std::unique_ptr<Node> node_;              ///< behind the loop that it watches with
+  std::unique_ptr<ControlSocket> control_;  ///< none where the folder takes no socket
+  std::optional<StackCalls> stack_calls_;
+  std::map<Generation, StackNote> stacks_;  ///< of hangs, by the generation of their faults
+  std::uint32_t stack_files_ = 0;           ///< so many were written
+  bool ends_behind_stacks_ = false;
   std::unique_ptr<AgentHub> hub_;  ///< of several nodes
   std::string store_host_ = kThisHost;
   std::optional<net::JoinToken> join_token_;  ///< in join-token, as long as the run lives

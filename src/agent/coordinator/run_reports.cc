@@ -125,6 +125,14 @@ void RunLoop::On(const report::Words& report) {
   WriteFaults(false);
 }
 
+void RunLoop::On(const report::StacksTaken& report) {
+  stack_calls_->Taken(report.id, report.ranks);
+}
+
+void RunLoop::On(const report::Stacks& report) {
+  stack_calls_->Named(report.id, report.ranks, report.json);
+}
+
 void RunLoop::On(const report::Losses& report) {
   for (const LogLoss& loss : report.logs) {
     events_.Add("log_dropped", {{"rank", loss.id.rank.value()},

@@ -13,7 +13,7 @@ std::string_view WhatIsDone(Act action) {
     case Act::kNotify:
       return "nothing is done about it";
     case Act::kDump:
-      return "nothing is done about it: stacks cannot be had yet";
+      return "stacks are taken";
     case Act::kRestartProcess:
       return "it is killed";
     case Act::kRestartJob:
@@ -69,8 +69,11 @@ void RunLoop::RuleFired(const rules::Firing& firing) {
             .text = fmt::format("log rule '{}': rank {}: {}", firing.name, firing.rank.value(),
                                 firing.why)});
       break;
-    case Act::kNotify:
     case Act::kDump:
+      TakeStacks([] {}, [this, generation = firing.generation, rank = firing.rank](
+                            const auto& processes) { NoteStacks(generation, rank, processes); });
+      break;
+    case Act::kNotify:
     case Act::kDrainNode:
       break;
   }

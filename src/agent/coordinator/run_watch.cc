@@ -218,8 +218,14 @@ void RunLoop::TellReplay() {
 /// without what is missing.
 void RunLoop::WriteFaults(bool now) {
   while (!faults_.empty()) {
-    const auto& [record, has_words] = faults_.front();
-    if (!now && (!has_words || record.stopped == Instant{})) return;
+    auto& [record, has_words] = faults_.front();
+    const auto stacks = stacks_.find(record.fault.generation);
+    const bool due = stacks != stacks_.end() && stacks->second.due;
+    if (!now && (!has_words || due || record.stopped == Instant{})) return;
+    if (stacks != stacks_.end()) {
+      record.stacks = stacks->second.groups;
+      record.stacks_file = stacks->second.file;
+    }
     const std::string text = FormatFault(record);
     const std::string name = fmt::format("fault-{}.json", record.fault.generation.value());
     Status written = folder_.Write(name, text, 0600);

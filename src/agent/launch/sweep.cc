@@ -15,7 +15,7 @@ bool SweepAfterShim(const std::string& cgroup) {
   const Instant deadline = MonotonicClock::now() + std::chrono::seconds(5);
   do {
     if (!cgroup.empty()) shim::KillCgroup(cgroup.c_str());
-    const auto children = shim::KillChildren(0);
+    const auto children = shim::KillChildren({});
     while (::waitpid(-1, nullptr, WNOHANG | __WALL) > 0) {
     }
     const bool removed = cgroup.empty() || shim::RemoveCgroup(cgroup.c_str());

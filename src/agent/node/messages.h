@@ -77,6 +77,11 @@ struct TellWords {
   std::string master_addr{};
   std::uint16_t master_port = 0;
 };
+/// Where every thread of its ranks stands. Answered by StacksTaken, then Stacks; a second one
+/// before that takes the place of the first.
+struct TakeStacks {
+  std::uint64_t id = 0;
+};
 /// Of several nodes: who has not answered the Stop by now is lost. For a gang only.
 struct GiveUp {};
 /// The run is over: the shim goes, with all that is below it. Answered by Ended.
@@ -155,6 +160,17 @@ struct Words {
   std::string error_file{};                ///< content of TORCHELASTIC_ERROR_FILE
   std::vector<std::string> environment{};  ///< values that are the user's own hidden
 };
+/// The stacks of these ranks are copied: they may be killed.
+struct StacksTaken {
+  std::uint64_t id = 0;
+  std::vector<Rank> ranks;
+};
+/// What the copies mean (stacks/stacks.h), of the same ranks.
+struct Stacks {
+  std::uint64_t id = 0;
+  std::vector<Rank> ranks;
+  std::string json;
+};
 /// Output that could not be kept, or that rules did not see, since the last one.
 struct Losses {
   std::vector<LogLoss> logs;
@@ -200,12 +216,13 @@ namespace muster::agent {
 
 using Order = std::variant<order::Seat, order::Renew, order::Start, order::Go, order::Pause,
                            order::Abort, order::Stop, order::Kill, order::Signal, order::TellWords,
-                           order::GiveUp, order::End>;
+                           order::TakeStacks, order::GiveUp, order::End>;
 
-using Report = std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading,
-                            report::Begun, report::Started, report::Exited, report::Standing,
-                            report::Progress, report::Stopped, report::RuleFired, report::Words,
-                            report::Losses, report::Failed, report::Waiting, report::Resized,
-                            report::Gone, report::NodeLost, report::Lost, report::Ended>;
+using Report =
+    std::variant<report::ZygoteReady, report::ZygoteBroken, report::Loading, report::Begun,
+                 report::Started, report::Exited, report::Standing, report::Progress,
+                 report::Stopped, report::RuleFired, report::Words, report::StacksTaken,
+                 report::Stacks, report::Losses, report::Failed, report::Waiting, report::Resized,
+                 report::Gone, report::NodeLost, report::Lost, report::Ended>;
 
 }  // namespace muster::agent

@@ -23,6 +23,7 @@ NodeRunner::NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_rep
       on_report_(std::move(on_report)),
       ranks_{0, options_.ranks},
       workers_(options_.ranks),
+      stack_taker_(loop),
       use_zygote_(!options_.job->zygote.empty()) {}
 
 Result<std::unique_ptr<NodeRunner>> NodeRunner::Create(NodeOptions options, os::EventLoop& loop,
@@ -168,6 +169,7 @@ void NodeRunner::Do(const order::End& order) {
     timer->reset();
   }
   start_.reset();
+  stack_taker_.Drop();
   if (order.kill_shim || shim_lost_) {
     Sweep();
   } else {

@@ -18,6 +18,7 @@
 #include "agent/logs/log_keeper.h"
 #include "agent/node/heartbeat_pages.h"
 #include "agent/node/node.h"
+#include "agent/node/stack_taker.h"
 #include "agent/rules/rule_thread.h"
 #include "agent/run_job.h"
 #include "os/event_loop.h"
@@ -73,6 +74,7 @@ class NodeRunner final : public Node {
   void Do(const order::Kill& order);
   void Do(const order::Signal& order);
   void Do(const order::TellWords& order);
+  void Do(const order::TakeStacks& order);
   void Do(const order::GiveUp&) {}
   void Do(const order::End& order);
   void StartWhenLoaded();
@@ -116,6 +118,7 @@ class NodeRunner final : public Node {
   OnReport on_report_;
   RankRange ranks_;
   std::vector<Worker> workers_;  ///< by rank, of this node
+  StackTaker stack_taker_;
   std::optional<ShimClient> shim_;
   std::optional<os::WatchId> shim_watch_;
   bool shim_lost_ = false;

@@ -168,6 +168,24 @@ void NodeRunner::Sweep() {
   if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
 }
 
+/// Of those ranks that run; of the others there is nothing to say.
+void NodeRunner::Do(const order::TakeStacks& order) {
+  std::vector<Rank> ranks;
+  std::vector<stacks::Process> targets;
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    ranks.push_back(ranks_.At(i));
+    if (workers_[i].pid == 0) continue;
+    targets.push_back({.rank = ranks_.At(i).value(), .pid = workers_[i].pid});
+  }
+  const auto say = [this, id = order.id, ranks](const StackTaker::Said& said) {
+    if (said.taken) return Tell(report::StacksTaken{id, ranks});
+    Tell(report::Stacks{id, ranks, said.json});
+  };
+  if (!shim_ || targets.empty()) return say({.json = stacks::ToJson(targets)});
+  const std::string& shim = options_.job->shim;
+  stack_taker_.Take(shim.substr(0, shim.rfind('/') + 1) + "muster-stacks", targets, *shim_, say);
+}
+
 /// Starts the zygote when there is none, so that it is warm before it is needed.
 void NodeRunner::EnsureZygote() {
   if (!use_zygote_ || zygote_alive_ || !shim_) return;

@@ -134,6 +134,15 @@ Json RuleOf(const Ending& ending) {
   return ending.rule.name.empty() ? Json() : Json(ending.rule.name);
 }
 
+Json StacksOf(const FaultRecord& record) {
+  if (record.stacks.empty()) return nullptr;
+  Json groups = Json::array();
+  for (const StackGroup& group : record.stacks) {
+    groups.push_back({{"ranks", group.ranks}, {"at", group.place}});
+  }
+  return {{"file", record.stacks_file}, {"groups", std::move(groups)}};
+}
+
 }  // namespace
 
 std::string FormatFault(const FaultRecord& record) {
@@ -152,6 +161,7 @@ std::string FormatFault(const FaultRecord& record) {
                      {"pause_ns", Nanoseconds(record.paused)},
                      {"stopped_ns", Nanoseconds(record.stopped)},
                      {"ranks", FormatRanks(record.ranks)},
+                     {"stacks", StacksOf(record)},
                      {"command", record.command},
                      {"environment", record.environment},
                      {"error_file", record.error_file},

@@ -9,6 +9,12 @@
 
 namespace muster::agent {
 
+/// Where ranks stood before one of them was killed.
+struct StackGroup {
+  std::vector<std::uint32_t> ranks;
+  std::string place;
+};
+
 struct FaultRecord {
   Fault fault;
   std::string decision;  ///< what was done about it, in words
@@ -19,7 +25,9 @@ struct FaultRecord {
   Instant stopped{};
   std::string out_tail;
   std::string err_tail;
-  std::string error_file;  ///< content of TORCHELASTIC_ERROR_FILE
+  std::vector<StackGroup> stacks{};  ///< the outliers first
+  std::string stacks_file{};         ///< in the run folder: all of them; "": none were taken
+  std::string error_file;            ///< content of TORCHELASTIC_ERROR_FILE
 };
 
 /// As JSON with a newline behind it; what is no UTF-8 is replaced. "layer" is "start" when the

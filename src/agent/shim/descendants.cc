@@ -27,13 +27,13 @@ ssize_t ReadSmall(const char* path, char* buffer, std::size_t size) {
 }
 
 /// True when it was there.
-bool KillOne(pid_t pid, pid_t spare) {
-  if (pid <= 1 || pid == spare) return false;
+bool KillOne(pid_t pid, Spared spared) {
+  if (pid <= 1 || pid == spared.zygote || pid == spared.helper) return false;
   return ::kill(pid, SIGKILL) == 0 || errno == EPERM;
 }
 
 /// 64 KiB hold about 8,000 pids; who is left over is met in the next round.
-bool KillListed(pid_t spare, std::uint32_t* killed) {
+bool KillListed(Spared spared, std::uint32_t* killed) {
   static char list[1 << 16];
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/self/task/%d/children", ::getpid());
@@ -44,7 +44,7 @@ bool KillListed(pid_t spare, std::uint32_t* killed) {
     const long pid = std::strtol(cursor, &end, 10);
     if (end == cursor) return true;
     // A number that touches the end of the buffer may be cut: never kill by half a pid.
-    if (*end != '\0' && KillOne(static_cast<pid_t>(pid), spare)) ++*killed;
+    if (*end != '\0' && KillOne(static_cast<pid_t>(pid), spared)) ++*killed;
     cursor = end;
   }
 }
@@ -62,7 +62,7 @@ pid_t ParentOf(const char* pid) {
 
 /// For kernels without CONFIG_PROC_CHILDREN. getdents64 into a static buffer: opendir would
 /// allocate.
-void KillScanned(pid_t spare, std::uint32_t* killed) {
+void KillScanned(Spared spared, std::uint32_t* killed) {
   alignas(8) static char buffer[1 << 15];
   const int proc = ::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (proc < 0) return;
@@ -75,7 +75,7 @@ void KillScanned(pid_t spare, std::uint32_t* killed) {
       if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
       if (ParentOf(entry->d_name) != ::getpid()) continue;
       const auto pid = static_cast<pid_t>(std::strtol(entry->d_name, nullptr, 10));
-      if (KillOne(pid, spare)) ++*killed;
+      if (KillOne(pid, spared)) ++*killed;
     }
   }
   ::close(proc);
@@ -83,9 +83,9 @@ void KillScanned(pid_t spare, std::uint32_t* killed) {
 
 }  // namespace
 
-std::uint32_t KillChildren(pid_t spare) {
+std::uint32_t KillChildren(Spared spared) {
   std::uint32_t killed = 0;
-  if (!KillListed(spare, &killed)) KillScanned(spare, &killed);
+  if (!KillListed(spared, &killed)) KillScanned(spared, &killed);
   return killed;
 }
 

@@ -59,8 +59,9 @@ bool Shim::NothingLeft() {
     if (NowNs() - kill_began_ns_ > kForkLimitNs) LoseZygote();
     return false;
   }
-  // The zygote serves the next generation too; only a shim that leaves takes it along.
-  const std::uint32_t children = KillChildren(leaving_ ? 0 : zygote_);
+  // The zygote serves the next generation too, and the helper tells of this one; only a shim that
+  // leaves takes it along.
+  const std::uint32_t children = KillChildren(leaving_ ? Spared{} : Spared{zygote_, helper_});
   const bool populated = cgroup_.fd >= 0 && cgroup_.Populated();
   if (populated) cgroup_.Kill();
   // Workers are children of ours, and most of what is in the cgroup is both.

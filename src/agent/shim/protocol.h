@@ -83,7 +83,8 @@ struct Stop {
 
 /// A program that looks at workers for the controller, for their stacks: a child of the shim, which
 /// workers let trace them. Descriptors: command, stdin, stdout, stderr. Its end, and that it could
-/// not be started, show where its stdout leads. It dies with the shim, and in any stop.
+/// not be started, show where its stdout leads. It dies with the shim; a stop spares the
+/// last one, which tells of who is being stopped.
 struct Help {
   Header header{};
 };

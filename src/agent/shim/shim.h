@@ -100,6 +100,7 @@ class Shim {
   int zygote_socket_ = -1;
   int zygote_pidfd_ = -1;
   pid_t zygote_ = 0;
+  pid_t helper_ = 0;  ///< the last one that was started
   bool report_hello_ = true;
   bool report_zygote_ = false;
   bool report_stopped_ = false;

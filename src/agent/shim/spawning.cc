@@ -122,7 +122,7 @@ bool Shim::ExecZygote(Packet* packet) {
   return true;
 }
 
-/// Nothing is kept of it: when it ends it is a stray. Not in the job's cgroup, where what it looks
+/// When it ends it is reaped as a stray. Not in the job's cgroup, where what it looks
 /// at may be frozen.
 void Shim::StartHelper(const Packet& packet) {
   if (packet.As<Help>() == nullptr || packet.fd_count != 4 || ending_ != Ending::kNo) return;
@@ -131,7 +131,9 @@ void Shim::StartHelper(const Packet& packet) {
   int pidfd = -1;
   const pid_t pid = CloneWithPidfd(-1, &pidfd);
   if (pid == 0) RunChild(plan, packet.fds[0], &ignored);
-  if (pid > 0) ::close(pidfd);
+  if (pid <= 0) return;
+  helper_ = pid;
+  ::close(pidfd);
 }
 
 /// Without a slot: the controller knows kMaxWorkers and never asks for more, so this answer alone
@@ -348,6 +350,7 @@ void Shim::ReapStrays() {
     }
     // It may be a worker whose kForked is still on its way; that one is reaped by its pidfd.
     if (AnyInState(Worker::State::kForking)) return;
+    if (info.si_pid == helper_) helper_ = 0;
     siginfo_t reaped{};
     ::waitid(P_PID, static_cast<id_t>(info.si_pid), &reaped, WEXITED | WNOHANG | __WALL);
   }

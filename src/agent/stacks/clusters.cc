@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "base/text.h"
 
@@ -85,13 +86,19 @@ std::string PlaceOf(const Process& process) {
   if (process.threads.empty()) return process.missing;
   const Thread& main = process.threads.front();
   std::vector<std::string> words;
+  const std::size_t room = kPlaceFrames - (main.python.empty() ? 0 : 1);
+  const Frame* wait = nullptr;  // of libc's frames the one that was called, not what it led to
   for (const Frame& frame : main.native) {
-    if (words.size() + (main.python.empty() ? 0 : 1) >= kPlaceFrames) break;
-    const bool leaf = words.empty() && &frame == &main.native.front() && !frame.function.empty();
-    if (leaf || (!IsPlumbing(frame) && !IsInterpreter(frame))) words.push_back(Words(frame));
+    if (IsPlumbing(frame)) {
+      if (words.empty() && !frame.function.empty()) wait = &frame;
+      continue;
+    }
+    if (wait != nullptr) words.push_back(Words(*std::exchange(wait, nullptr)));
     // Behind the first frame of the interpreter are those that call Python, which is said better.
-    if (!main.python.empty() && IsInterpreter(frame)) break;
+    if (words.size() >= room || (!main.python.empty() && IsInterpreter(frame))) break;
+    words.push_back(Words(frame));
   }
+  if (wait != nullptr && words.empty()) words.push_back(Words(*wait));
   for (const Frame& frame : main.python) {
     if (words.size() >= kPlaceFrames) break;
     words.push_back(Words(frame));

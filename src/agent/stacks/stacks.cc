@@ -72,7 +72,7 @@ std::string ToJson(const std::vector<Process>& processes) {
 
 Result<std::vector<Process>> FromJson(std::string_view text) {
   if (text.size() > static_cast<std::size_t>(kMaxJson.count)) {
-    return Error(Code::kInvalid, "stacks of more than 8 MiB");
+    return Error(Code::kInvalid, "stacks of more than 4 MiB");
   }
   const auto limit = [](int depth, Json::parse_event_t, Json&) { return depth <= kDeepest; };
   const Json json = Json::parse(text, limit, false);

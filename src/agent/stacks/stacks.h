@@ -14,7 +14,7 @@
 
 namespace muster::agent::stacks {
 
-inline constexpr Bytes kMaxJson = 8_MiB;
+inline constexpr Bytes kMaxJson = 4_MiB;
 
 struct Frame {
   std::string function;  ///< without parameters; "": not known

@@ -20,6 +20,7 @@ constexpr std::string_view NameOf(const order::Stop*) { return "stop"; }
 constexpr std::string_view NameOf(const order::Kill*) { return "kill"; }
 constexpr std::string_view NameOf(const order::Signal*) { return "signal"; }
 constexpr std::string_view NameOf(const order::TellWords*) { return "tell_words"; }
+constexpr std::string_view NameOf(const order::TakeStacks*) { return "take_stacks"; }
 constexpr std::string_view NameOf(const order::End*) { return "end"; }
 constexpr std::string_view NameOf(const report::ZygoteReady*) { return "zygote_ready"; }
 constexpr std::string_view NameOf(const report::ZygoteBroken*) { return "zygote_broken"; }
@@ -32,6 +33,8 @@ constexpr std::string_view NameOf(const report::Progress*) { return "progress"; 
 constexpr std::string_view NameOf(const report::Stopped*) { return "stopped"; }
 constexpr std::string_view NameOf(const report::RuleFired*) { return "rule_fired"; }
 constexpr std::string_view NameOf(const report::Words*) { return "words"; }
+constexpr std::string_view NameOf(const report::StacksTaken*) { return "stacks_taken"; }
+constexpr std::string_view NameOf(const report::Stacks*) { return "stacks"; }
 constexpr std::string_view NameOf(const report::Losses*) { return "losses"; }
 constexpr std::string_view NameOf(const report::Failed*) { return "failed"; }
 constexpr std::string_view NameOf(const report::Gone*) { return "gone"; }
@@ -130,6 +133,10 @@ void Fields(A& a, order::TellWords& m) {
   a("master_addr", m.master_addr), a("master_port", m.master_port);
 }
 template <typename A>
+void Fields(A& a, order::TakeStacks& m) {
+  a("id", m.id);
+}
+template <typename A>
 void Fields(A& a, order::End& m) {
   a("kill_shim", m.kill_shim);
 }
@@ -181,6 +188,14 @@ template <typename A>
 void Fields(A& a, report::Words& m) {
   a("rank", m.rank), a("spawned", m.spawned), a("stdout_tail", m.out_tail);
   a("stderr_tail", m.err_tail), a("error_file", m.error_file), a("environment", m.environment);
+}
+template <typename A>
+void Fields(A& a, report::StacksTaken& m) {
+  a("id", m.id), a("ranks", m.ranks);
+}
+template <typename A>
+void Fields(A& a, report::Stacks& m) {
+  a("id", m.id), a("ranks", m.ranks), a("stacks", m.json);
 }
 template <typename A>
 void Fields(A& a, report::Losses& m) {

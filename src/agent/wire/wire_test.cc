@@ -33,6 +33,7 @@ std::vector<Order> Orders() {
       order::Kill{Rank(5)},
       order::Signal{SIGUSR1},
       order::TellWords{Rank(5), Generation(2), Generation(3), 2, 8, "10.0.0.7", 40123},
+      order::TakeStacks{7},
       order::End{true},
   };
 }
@@ -78,6 +79,8 @@ std::vector<Report> Reports() {
                          .why = "loss is nan",
                          .time = kTime}},
       report::Words{Rank(5), Generation(3), "out\n", "err\n", "{}", {"RANK=5", "HOME=<redacted>"}},
+      report::StacksTaken{7, {Rank(4), Rank(5)}},
+      report::Stacks{7, {Rank(4)}, "{\"format\":\"muster-stacks/1\"}\n"},
       report::Losses{{{{Rank(5), Generation(3), Stream::kErr}, 4096}}, 17},
       report::Failed{Error(Code::kExhausted, "pipe: too many open files", "raise ulimit -n")},
       report::Gone{"it was told to end by SIGTERM"},

@@ -6,6 +6,7 @@
 #include <gelf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <optional>
@@ -114,8 +115,10 @@ std::string FunctionName(const char* symbol) {
   int status = 0;
   char* name = abi::__cxa_demangle(symbol, nullptr, nullptr, &status);
   std::string text = status == 0 ? WithoutArguments(name) : symbol;
-  std::free(name);                        // NOLINT: __cxa_demangle allocates by malloc
-  return text.substr(0, text.find('@'));  // its version
+  std::free(name);  // NOLINT: __cxa_demangle allocates by malloc
+  // Without its version, and what a compiler made of it.
+  return text.substr(0, std::min({text.find('@'), text.find(".constprop."), text.find(".isra."),
+                                  text.find(".part."), text.find(".cold")}));
 }
 
 }  // namespace muster::agent::stacks

@@ -23,11 +23,11 @@ bool AllIn(const JobState& state, RankState wanted) {
                              [&](const RankStatus& rank) { return rank.state == wanted; });
 }
 
-/// One step of the machine; `plan.next` starts as a copy of the state before.
+/// One step of the machine; `plan.next` starts as the state before.
 class Step {
  public:
-  Step(const JobState& state, Instant now, const Policy& policy) : now_(now), policy_(policy) {
-    plan_.next = state;
+  Step(JobState state, Instant now, const Policy& policy) : now_(now), policy_(policy) {
+    plan_.next = std::move(state);
   }
 
   void Take(const Event& event) {
@@ -39,10 +39,7 @@ class Step {
         if (state().phase == Phase::kStarting) state().deadline = now_ + policy_.start_limit;
         break;
       case Event::Kind::kResized:
-        if (state().phase == Phase::kStarting) {
-          state().ranks.resize(event.ranks,
-                               {.state = RankState::kStarting, .spawned = state().generation});
-        }
+        if (state().phase == Phase::kStarting) Resize(event.ranks);
         break;
       case Event::Kind::kStarted:
         Started(event);
@@ -103,6 +100,16 @@ class Step {
     s.began = now_;
     s.next.reset();
     Order({.kind = Action::Kind::kStartRanks, .generation = s.generation, .restart = kind});
+  }
+
+  /// Ranks are other ones than before: all of them begin anew.
+  void Resize(std::uint32_t ranks) {
+    JobState& s = state();
+    s.ranks.resize(ranks);
+    for (RankStatus& rank : s.ranks) {
+      rank = {.state = RankState::kStarting, .durable = rank.durable, .spawned = s.generation};
+    }
+    s.in_place = false;
   }
 
   RankStatus* Current(const Event& event) {
@@ -427,8 +434,8 @@ class Step {
 
 }  // namespace
 
-Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy) {
-  Step step(state, now, policy);
+Plan Advance(JobState state, const Event& event, Instant now, const Policy& policy) {
+  Step step(std::move(state), now, policy);
   step.Take(event);
   return step.Done();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <type_traits>
 #include <utility>
 
@@ -13,6 +14,11 @@ namespace {
 
 constexpr auto kWaitingTold = std::chrono::seconds(5);
 constexpr nanoseconds kEndSoon = std::chrono::seconds(1);
+
+/// Not of ranks that are being stopped.
+template <typename T>
+constexpr bool kTellsOfThePast =
+    std::is_same_v<T, report::Words> || std::is_same_v<T, report::Losses>;
 
 }  // namespace
 
@@ -85,6 +91,22 @@ bool Gang::MayStart() {
   return restarting_ || now - *enough_since_ >= options_.last_call;
 }
 
+/// Who sits behind the slots that work takes the place of who was lost of them.
+void Gang::FillUp() {
+  std::size_t behind = active_;
+  for (std::size_t i = 0; i < active_; ++i) {
+    while (behind < slots_.size() && !slots_[behind].member) ++behind;
+    if (behind == slots_.size()) return;
+    if (!slots_[i].member) Take(slots_[i], Unseat(slots_[behind]));
+  }
+}
+
+/// Every slot of the last generation has a node.
+bool Gang::IsWhole() const {
+  return std::all_of(slots_.begin(), slots_.begin() + active_,
+                     [](const Slot& slot) { return slot.member.has_value(); });
+}
+
 /// Ranks are numbered without a gap: who sits behind an empty slot moves up.
 void Gang::Compact() {
   std::size_t to = 0;
@@ -96,7 +118,9 @@ void Gang::Compact() {
 }
 
 /// True when the number of ranks is another one than before.
-bool Gang::Resize() {
+bool Gang::Resize(const order::Start& start) {
+  // Survivors that go on are not stopped for those that joined.
+  if (!start.keepers.empty() && IsWhole()) return false;
   Compact();
   if (std::exchange(active_, Seated()) == active_) return false;
   Tell(report::Resized{active_ * options_.ranks_per_slot});
@@ -123,11 +147,27 @@ void Gang::Do(const order::Start& order) {
   StartWhenComplete();
 }
 
+bool Gang::MustClear() const {
+  return !start_->keepers.empty() && !IsWhole() && std::ranges::any_of(slots_, &Slot::working);
+}
+
+/// The coordinator hears of the new size first: to it no rank of the old ones runs any more.
+void Gang::Clear() {
+  if (std::exchange(clearing_, true)) return;
+  Tell(report::Resized{Seated() * options_.ranks_per_slot});
+  for (Slot& slot : slots_) {
+    if (slot.working) slot.member->node->Send(order::Stop{SIGTERM, {}});
+  }
+}
+
 void Gang::StartWhenComplete() {
   if (!start_ || !MayStart()) return;
+  FillUp();
+  if (MustClear()) return Clear();
+  clearing_ = false;
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
-  const bool resized = Resize();
+  const bool resized = Resize(whole);
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];
     order::Start part = whole;
@@ -170,6 +210,7 @@ void Gang::TellWaiting() {
 
 void Gang::Do(const order::Stop& order) {
   start_.reset();
+  clearing_ = false;
   if (!stopping_) stopping_.emplace();
   // Where nothing runs nobody is waited for.
   for (Slot& slot : slots_) slot.answered = !slot.working;
@@ -230,7 +271,7 @@ void Gang::Hear(std::uint64_t member, Report report) {
       [&](auto& what) {
         if constexpr (requires { On(*slot, what); }) {
           On(*slot, what);
-        } else if (works) {
+        } else if (works && (!clearing_ || kTellsOfThePast<std::remove_cvref_t<decltype(what)>>)) {
           Tell(std::move(what));
         }
       },
@@ -251,6 +292,10 @@ void Gang::HearSpare(std::deque<Member>::iterator spare, const Report& report) {
 }
 
 void Gang::On(Slot& slot, const report::Stopped& report) {
+  if (clearing_) {
+    slot.working = false;
+    return StartWhenComplete();
+  }
   if (!stopping_) return;
   stopping_->left += report.left;
   slot.answered = true;
@@ -290,10 +335,13 @@ void Gang::On(Slot& slot, const report::Gone& report) {
 
 /// Where nothing runs no rank is lost.
 void Gang::Lose(Slot& slot, const std::string& name, const std::string& reason, Instant since) {
-  const RankRange lost{slot.ranks.first, slot.working ? slot.ranks.count : 0};
+  const bool known = slot.working && !clearing_;
+  const RankRange lost{slot.ranks.first, known ? slot.ranks.count : 0};
   slot.working = false;
   Tell(report::NodeLost{name, lost, reason, since});
   slot.answered = true;
+  if (clearing_ && !MayStart() && !waiting_) TellWaiting();
+  if (clearing_) StartWhenComplete();
   AnswerIfAllDid();
 }
 

@@ -4,6 +4,8 @@
 // slot's ranks go down with its node (NodeLost), and the next Start waits until every slot has a
 // node again, from the spare ones first. A job that may do with fewer goes on with those that are
 // there (Resized), which move up to the first slots, and takes in who joined at its next Start.
+// Ranks that are numbered anew cannot go on in place: with another size survivors are stopped
+// first.
 //
 // Owner: the coordinator's loop.
 
@@ -87,8 +89,12 @@ class Gang final : public Node {
   void Take(Slot& slot, Member member);
   std::uint32_t Seated() const;
   bool MayStart();
+  void FillUp();
+  bool IsWhole() const;
   void Compact();
-  bool Resize();
+  bool Resize(const order::Start& start);
+  bool MustClear() const;
+  void Clear();
   void StartWhenComplete();
   void TellWaiting();
   void AnswerIfAllDid();
@@ -107,6 +113,7 @@ class Gang final : public Node {
   Instant waits_since_{};
   std::optional<Instant> enough_since_;      ///< `least` are there
   bool restarting_ = false;                  ///< the start is not the first
+  bool clearing_ = false;                    ///< survivors are stopped before the start
   std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;

@@ -223,6 +223,60 @@ TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {
   EXPECT_THAT(Ordered<order::Start>("b").at(0).ranks, testing::ElementsAre(Rank(2), Rank(3)));
 }
 
+TEST_F(GangTest, StopsSurvivorsBeforeRanksAreNumberedAnew) {
+  MakeElastic();
+  for (const char* name : {"a", "b", "c"}) Add(name);
+  gang_->Send(StartAll());
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  reports_.clear();
+  // In place: the others stand at a step boundary.
+  gang_->Send(order::Start{.generation = Generation(2),
+                           .ranks = {Rank(2), Rank(3)},
+                           .keepers = {Rank(0), Rank(1), Rank(4), Rank(5)}});
+  ASSERT_EQ(Reported<report::Resized>().size(), 1) << "first of all";
+  for (const char* name : {"a", "c"}) {
+    EXPECT_EQ(Ordered<order::Stop>(name).size(), 1);
+    EXPECT_EQ(Ordered<order::Start>(name).size(), 1) << "they still run";
+  }
+  nodes_["c"]->report(report::Exited{Rank(5), Generation(1)});
+  EXPECT_TRUE(Reported<report::Exited>().empty()) << "there is no such rank any more";
+  for (const char* name : {"a", "c"}) nodes_[name]->report(report::Stopped{});
+  EXPECT_TRUE(Reported<report::Stopped>().empty()) << "nobody ordered it";
+  EXPECT_EQ(Ordered<order::Seat>("c").back().first, 2);
+  const order::Start part = Ordered<order::Start>("c").back();
+  EXPECT_THAT(part.ranks, testing::ElementsAre(Rank(2), Rank(3)));
+  EXPECT_TRUE(part.keepers.empty());
+}
+
+TEST_F(GangTest, GoesOnStartingWhenASurvivorIsLostWhileItIsStopped) {
+  MakeElastic();
+  for (const char* name : {"a", "b", "c"}) Add(name);
+  gang_->Send(StartAll());
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Start{.generation = Generation(2), .keepers = {Rank(0), Rank(4)}});
+  nodes_["a"]->report(report::Stopped{});
+  nodes_["c"]->report(report::Gone{"the connection closed"});
+  EXPECT_EQ(Reported<report::NodeLost>().back().ranks.count, 0);
+  const order::Start part = Ordered<order::Start>("a").back();
+  EXPECT_EQ(part.generation, Generation(2));
+  EXPECT_EQ(part.world, 2);
+}
+
+TEST_F(GangTest, DoesNotStopSurvivorsForThoseThatJoined) {
+  MakeElastic();
+  AddTwo();
+  gang_->Send(StartAll());
+  while (Ordered<order::Start>("a").empty()) ASSERT_TRUE(loop_->RunOnce(seconds(10)));
+  Add("c");
+  nodes_["a"]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Start{
+      .generation = Generation(2), .ranks = {Rank(0), Rank(1)}, .keepers = {Rank(2), Rank(3)}});
+  EXPECT_TRUE(Ordered<order::Stop>("b").empty());
+  EXPECT_THAT(Ordered<order::Start>("b").back().keepers, testing::ElementsAre(Rank(2), Rank(3)));
+  EXPECT_EQ(Ordered<order::Seat>("c").back().first, 0) << "it is the one that is needed";
+  EXPECT_THAT(Ordered<order::Start>("c").back().ranks, testing::ElementsAre(Rank(0), Rank(1)));
+}
+
 TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   AddTwo();
   gang_->Send(StartAll());

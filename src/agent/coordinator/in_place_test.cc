@@ -70,6 +70,28 @@ TEST_F(InPlace, SurvivorsUnwindAtOnceAndGoOnInTheNextGeneration) {
   EXPECT_EQ(job_.state.process_restarts.size(), 1U) << "it counts against the budget";
 }
 
+TEST_F(InPlace, NobodyGoesOnWhenTheRanksAreNumberedAnew) {
+  job_.Exit(1, kKilled);
+  Say(Event::Kind::kQuiesced, 0);
+  Gathered();
+  Say(Event::Kind::kQuiesced, 2);
+  ASSERT_EQ(job_.state.phase, Phase::kStarting);
+  const Generation before = job_.state.ranks[0].spawned;
+  job_.Feed({.kind = Event::Kind::kResized, .ranks = 2});
+  for (const RankStatus& rank : job_.state.ranks) {
+    EXPECT_EQ(rank.state, RankState::kStarting);
+    EXPECT_EQ(rank.spawned, job_.state.generation);
+  }
+  job_.Feed({.kind = Event::Kind::kExited,
+             .rank = Rank(0),
+             .generation = before,
+             .ending = {.signal = SIGTERM}});
+  EXPECT_EQ(job_.state.phase, Phase::kStarting) << "it was stopped for that";
+  Say(Event::Kind::kStarted, 0);
+  Say(Event::Kind::kStarted, 1);
+  EXPECT_EQ(job_.state.phase, Phase::kRunning);
+}
+
 TEST_F(InPlace, WhenAllWaitAlreadyTheNextTickGoesOn) {
   job_.Exit(1, kKilled);
   Say(Event::Kind::kQuiesced, 0);

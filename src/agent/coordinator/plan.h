@@ -1,8 +1,8 @@
 #pragma once
 // The coordinator's decisions as pure functions. PlanRestart chooses the rung of the ladder after a
 // fault; Advance is the state machine RUN → PAUSE → stop → COMMIT → RUN around it. Neither reads a
-// clock, starts a process or touches a file; the run loop (run_loop.h) does, order by order, and
-// the simulator will do the same on a virtual clock. The table of cases is plan_test.cc.
+// clock, starts a process or touches a file; the run loop (run_loop.h) does, order by order, in the
+// simulation (agent/simulation) on a virtual clock. The table of cases is plan_test.cc.
 
 #include <string>
 #include <vector>
@@ -34,7 +34,7 @@ struct Plan {
 
 /// Every event is legal in every phase; one that says nothing new (a stale generation, a second
 /// report) leaves the state as it is.
-Plan Advance(const JobState& state, const Event& event, Instant now, const Policy& policy);
+Plan Advance(JobState state, const Event& event, Instant now, const Policy& policy);
 
 /// Whether the generation that a fault struck can go on without it: some ranks live and can unwind,
 /// the others failed or (IsLoading) can be killed, and restarts are allowed. A generation of this

@@ -152,8 +152,10 @@ void RunLoop::On(const report::Waiting& report) {
 }
 
 void RunLoop::On(const report::Resized& report) {
-  events_.Add("resized", {{"gen", state_.generation.value()}, {"ranks", report.world}});
-  console_->Say(fmt::format("muster: going on with {}", Counted(report.world, "rank")));
+  if (report.world != state_.ranks.size()) {
+    events_.Add("resized", {{"gen", state_.generation.value()}, {"ranks", report.world}});
+    console_->Say(fmt::format("muster: going on with {}", Counted(report.world, "rank")));
+  }
   accounting_.Resize(report.world);
   Feed({.kind = Event::Kind::kResized, .ranks = report.world});
 }

@@ -18,8 +18,10 @@ constexpr std::size_t kPauses = 2;  // so many slow ones of the last 64 say noth
 void StepTimes::Add(std::uint64_t step, nanoseconds took) {
   Entry& entry = entries_[step % kKept];
   const bool again = entry.step == step && newest_ == step;
-  entry = {step, again ? std::max(entry.took, took) : took};
+  if (again && took <= entry.took) return;
+  entry = {step, took};
   newest_ = step;
+  limit_.reset();
 }
 
 bool StepTimes::Has(std::size_t back) const {
@@ -39,6 +41,11 @@ nanoseconds StepTimes::SlowestOf(std::size_t count) const {
 }
 
 std::optional<nanoseconds> StepTimes::Limit() const {
+  if (!limit_) limit_ = Measure();
+  return *limit_;
+}
+
+std::optional<nanoseconds> StepTimes::Measure() const {
   std::vector<nanoseconds> recent;
   recent.reserve(kRecent);
   for (std::size_t back = 0; back < kRecent; ++back) {

@@ -35,8 +35,12 @@ class StepTimes {
   bool Has(std::size_t back) const;
   std::chrono::nanoseconds Back(std::size_t back) const;
 
+  std::optional<std::chrono::nanoseconds> Measure() const;
+
   std::array<Entry, kKept> entries_{};
   std::uint64_t newest_ = 0;
+  /// Asked for each rank at each look, and the same until a step is added.
+  mutable std::optional<std::optional<std::chrono::nanoseconds>> limit_;
 };
 
 }  // namespace muster::agent

@@ -1,0 +1,132 @@
+#include "agent/simulation/fault_plan.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+
+namespace muster::agent::simulation {
+
+FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& agents)
+    : ground_(ground), agents_(agents), life_(ground.world.loop()) {
+  World& world = ground_.world;
+  until_ = seconds(5 + world.Below(60));
+  if (world.Chance(0.1)) return;  // a job to which nothing happens
+  any_ = true;
+  strikes_ = world.Below(9);
+  rough_ = world.Chance(0.5);
+  if (rough_) DrawWeather();
+  interrupts_ = world.Chance(0.04);
+  if (world.Chance(0.3)) ground_.crashes = world.Chance(0.5) ? 0.002 : 0.02;
+  if (world.Chance(0.2)) ground_.mishaps.start_error = 0.02;
+  if (world.Chance(0.1)) ground_.mishaps.slow_start = 0.05;
+  if (world.Chance(0.3)) ground_.mishaps.never_unwinds = 0.1;
+}
+
+void FaultPlan::DrawWeather() {
+  World& world = ground_.world;
+  const double worst = world.Chance(0.3) ? 0.1 : 0.01;
+  const auto draw = [&] { return world.Chance(0.5) ? worst * 0.1 * double(world.Below(10)) : 0; };
+  weather_ = {.refused = draw(),
+              .unheard = draw(),
+              .doubled = draw(),
+              .straggles = draw(),
+              .breaks = draw()};
+  weather_.most = milliseconds(world.Chance(0.2) ? 2000 : 20);
+}
+
+std::string FaultPlan::Describe() const {
+  return fmt::format(
+      "{} strikes in {} s{}, an agent crashes at {} of its messages, {} of starts fail, {} are "
+      "slow, {} do not unwind; of requests {} refused, {} unheard, {} doubled, {} late; streams "
+      "break at {}",
+      strikes_, std::chrono::duration_cast<seconds>(until_).count(),
+      interrupts_ ? ", interrupted" : "", ground_.crashes, ground_.mishaps.start_error,
+      ground_.mishaps.slow_start, ground_.mishaps.never_unwinds, weather_.refused, weather_.unheard,
+      weather_.doubled, weather_.straggles, weather_.breaks);
+}
+
+void FaultPlan::Begin() {
+  ground_.network.SetWeather(weather_);
+  for (std::uint64_t i = 0; i < strikes_; ++i) {
+    life_.After(nanoseconds(static_cast<std::int64_t>(
+                    ground_.world.Below(static_cast<std::uint64_t>(until_.count())))),
+                [this] { Strike(); });
+  }
+  if (interrupts_) {
+    life_.After(ground_.world.Delay(seconds(1), until_), [this] {
+      if (ground_.run_over) return;
+      ground_.world.Note("the user interrupts");
+      ::kill(::getpid(), ground_.world.Chance(0.5) ? SIGTERM : SIGINT);
+    });
+  }
+  life_.After(until_, [this] { Calm(); });
+}
+
+void FaultPlan::Calm() {
+  ground_.world.Note("faults stop");
+  ground_.faults = false;
+  ground_.mishaps = {};
+  ground_.network.SetWeather({});
+}
+
+void FaultPlan::Strike() {
+  if (ground_.run_over) return;
+  AgentModel& agent = *agents_[ground_.world.Below(agents_.size())];
+  ground_.truth.Disturbed(agent.name());
+  switch (ground_.world.Below(10)) {
+    case 0:
+      return agent.Crash(false);
+    case 1:
+      return agent.Crash(true);
+    case 2:
+      ground_.world.Note(agent.name() + " is told to end");
+      return agent.Leave();
+    case 3:
+    case 4:
+    case 5:
+      return StrikeNetwork(agent);
+    default:
+      return StrikeWorker(agent);
+  }
+}
+
+void FaultPlan::StrikeWorker(AgentModel& agent) {
+  NodeModel* node = agent.node();
+  if (node == nullptr) return;
+  World& world = ground_.world;
+  switch (world.Below(8)) {
+    case 0:
+      world.Note("the shim of " + agent.name() + " dies");
+      return node->LoseShim();
+    case 1:
+      world.Note("a worker of " + agent.name() + " hangs");
+      // Of others nobody could know.
+      return ground_.program.ours ? node->HangOne() : node->KillOne({.signal = SIGKILL});
+    case 2:
+    case 3:
+      world.Note("a worker of " + agent.name() + " crashes");
+      return node->KillOne({.code = 1});
+    default:
+      world.Note("a worker of " + agent.name() + " is killed");
+      return node->KillOne({.signal = SIGKILL});
+  }
+}
+
+void FaultPlan::StrikeNetwork(AgentModel& agent) {
+  World& world = ground_.world;
+  if (world.Chance(0.4)) {
+    const bool silently = world.Chance(0.3);
+    world.Note(fmt::format("the connections of {} break{}", agent.name(),
+                           silently ? ", and the coordinator does not hear of it" : ""));
+    return ground_.network.Break(agent.name(), silently);
+  }
+  const bool to = world.Chance(0.7);
+  const bool from = !to || world.Chance(0.6);
+  const nanoseconds how_long = world.Delay(milliseconds(50), seconds(45));
+  world.Note(fmt::format("{} is cut off{}{} for {:.2f} s", agent.name(), to ? ", to it" : "",
+                         from ? ", from it" : "", std::chrono::duration<double>(how_long).count()));
+  ground_.network.CutOff(agent.name(), to, from, how_long);
+}
+
+}  // namespace muster::agent::simulation

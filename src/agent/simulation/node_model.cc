@@ -1,0 +1,246 @@
+#include "agent/simulation/node_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "spec/env.h"
+
+namespace muster::agent::simulation {
+namespace {
+
+constexpr nanoseconds kOrphans = seconds(10);
+constexpr int kPid = 100;
+
+}  // namespace
+
+NodeModel::NodeModel(World& world, Truth& truth, const Program& program, const Mishaps& mishaps,
+                     std::string name, std::uint32_t ranks, OnReport on_report)
+    : world_(world),
+      truth_(truth),
+      program_(program),
+      mishaps_(mishaps),
+      life_(world.loop()),
+      name_(std::move(name)),
+      on_report_(std::move(on_report)),
+      ranks_{0, ranks},
+      loaded_(!program.zygote) {
+  if (loaded_) return;
+  life_.After(world_.Delay(milliseconds(100), seconds(9)), [this] {
+    loaded_ = true;
+    Tell(report::ZygoteReady{kPid});
+    StartWhenLoaded();
+  });
+}
+
+NodeModel::~NodeModel() { truth_.Orphan(this); }
+
+void NodeModel::Send(const Order& order) {
+  std::visit([this](const auto& what) { Do(what); }, order);
+}
+
+void NodeModel::Do(const order::Renew&) {
+  EndAll(true);
+  shim_ = true;
+}
+
+void NodeModel::Do(const order::Start& order) {
+  start_ = order;
+  StartWhenLoaded();
+}
+
+/// Two processes of one rank must not be, whoever orders it.
+bool NodeModel::MayStart(const order::Start& order) const {
+  if (order.generation <= generation_) return false;
+  return std::ranges::none_of(workers_, [&](const auto& entry) {
+    return std::ranges::find(order.ranks, entry.second.rank) != order.ranks.end();
+  });
+}
+
+void NodeModel::StartWhenLoaded() {
+  if (!start_ || !loaded_) return;
+  const order::Start order = *std::exchange(start_, {});
+  if (!MayStart(order) || !shim_) {
+    if (shim_) world_.Violate(fmt::format("{} was given a start that it must refuse", name_));
+    return Tell(report::Failed{Error(Code::kPrecondition, "cannot start")});
+  }
+  truth_.GivenTable(name_, order);
+  generation_ = order.generation;
+  stopping_ = false;
+  for (const auto& [id, worker] : workers_) truth_.GoOn(id, order.generation);
+  for (const Rank rank : order.ranks) StartRank(rank, order.generation);
+  Tell(report::Begun{order.generation});
+  PublishLater();
+}
+
+void NodeModel::StartRank(Rank rank, Generation generation) {
+  starting_[rank] = generation;
+  nanoseconds takes = world_.Delay(milliseconds(1), milliseconds(300));
+  if (world_.Chance(mishaps_.slow_start)) takes = world_.Delay(seconds(1), seconds(100));
+  life_.After(takes, [this, rank, generation] {
+    const auto found = starting_.find(rank);
+    if (found == starting_.end() || found->second != generation) return;  // a stop came
+    starting_.erase(found);
+    if (!world_.Chance(mishaps_.start_error)) return Spawn(rank, generation);
+    world_.Note(fmt::format("{}: rank {} cannot be started", name_, rank.value()));
+    Tell(report::Exited{rank, generation, 0, {.start_error = EAGAIN, .time = world_.Now()}});
+  });
+}
+
+void NodeModel::Spawn(Rank rank, Generation generation) {
+  const WorkerId id = truth_.Begin(name_, rank, generation, this);
+  workers_[id] = {rank, generation};
+  Tell(report::Started{rank, generation, kPid + static_cast<int>(id), program_.zygote});
+  if (program_.ours && program_.in_place) StandSoon(id, false, milliseconds(400));
+}
+
+void NodeModel::StandSoon(WorkerId id, bool quiesced, nanoseconds most) {
+  const Generation generation = generation_;
+  life_.After(world_.Delay(milliseconds(1), most), [this, id, quiesced, generation] {
+    const auto found = workers_.find(id);
+    if (found == workers_.end() || found->second.ends || stopping_) return;
+    // What it meant to unwind from is over.
+    if (quiesced && generation != generation_) return;
+    if (quiesced) truth_.Quiesce(id);
+    Tell(report::Standing{found->second.rank, found->second.spawned, quiesced});
+  });
+}
+
+void NodeModel::ExitSoon(WorkerId id, Ending ending, nanoseconds most) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end() || std::exchange(found->second.ends, true)) return;
+  life_.After(world_.Delay({}, most), [this, id, ending] { Exit(id, ending, false); });
+}
+
+void NodeModel::Exit(WorkerId id, Ending ending, bool by_order) {
+  const auto found = workers_.find(id);
+  if (found == workers_.end()) return;
+  const Worker worker = found->second;
+  if (!stopping_) Publish();
+  workers_.erase(id);
+  ending.time = world_.Now();
+  Tell(report::Exited{worker.rank, worker.spawned, kPid + static_cast<int>(id), ending,
+                      ending.ok() ? "" : "it broke"});
+  truth_.End(id, by_order || ending.ok());
+}
+
+/// Of another rank's death: it unwinds by itself, fails because of it, or notices nothing.
+void NodeModel::PeerDied(WorkerId worker) {
+  const bool unwinds = program_.ours && program_.in_place;
+  if (unwinds && world_.Chance(0.3)) return StandSoon(worker, true, milliseconds(100));
+  if (!world_.Chance(unwinds ? 0.02 : 0.4)) return;
+  const int code = program_.ours ? spec::kFollowerExit : 1;
+  ExitSoon(worker, {.code = code}, milliseconds(300));
+}
+
+void NodeModel::Finished(WorkerId worker) { ExitSoon(worker, {}, milliseconds(400)); }
+
+void NodeModel::Do(const order::Abort&) {
+  for (const auto& [id, worker] : std::map(workers_)) {
+    if (world_.Chance(mishaps_.never_unwinds)) continue;
+    StandSoon(id, true, milliseconds(700));
+  }
+}
+
+void NodeModel::Do(const order::Stop& order) {
+  start_.reset();
+  starting_.clear();
+  stopping_ = true;
+  if (!shim_) return Tell(report::Stopped{});
+  const std::uint64_t stop = ++stop_;
+  // Half of them need no grace.
+  const nanoseconds takes =
+      world_.Chance(0.5) ? milliseconds(2) : world_.Delay({}, order.grace + milliseconds(50));
+  life_.After(takes, [this, stop] { StopNow(stop); });
+}
+
+void NodeModel::StopNow(std::uint64_t stop) {
+  if (stop != stop_ || !stopping_) return;
+  for (const auto& [id, worker] : std::map(workers_)) Exit(id, {.signal = SIGTERM}, true);
+  Tell(report::Stopped{});
+}
+
+void NodeModel::Do(const order::Kill& order) {
+  for (const auto& [id, worker] : std::map(workers_)) {
+    if (worker.rank == order.rank) ExitSoon(id, {.signal = SIGKILL}, milliseconds(20));
+  }
+}
+
+void NodeModel::Do(const order::TellWords& order) {
+  life_.After(world_.Delay(milliseconds(1), milliseconds(200)), [this, order] {
+    Tell(report::Words{.rank = order.rank, .spawned = order.spawned, .err_tail = "it broke"});
+  });
+}
+
+void NodeModel::Do(const order::End&) {
+  EndAll(true);
+  Tell(report::Ended{});
+}
+
+void NodeModel::EndAll(bool by_order) {
+  start_.reset();
+  starting_.clear();
+  ++stop_;
+  for (const auto& [id, worker] : std::exchange(workers_, {})) truth_.End(id, by_order);
+}
+
+std::optional<WorkerId> NodeModel::Any() {
+  if (workers_.empty()) return std::nullopt;
+  auto one = workers_.begin();
+  std::advance(one, world_.Below(workers_.size()));
+  return one->second.ends ? std::nullopt : std::optional(one->first);
+}
+
+void NodeModel::KillOne(const Ending& ending) {
+  if (const auto id = Any()) ExitSoon(*id, ending, {});
+}
+
+void NodeModel::HangOne() {
+  if (const auto id = Any()) truth_.Hang(*id);
+}
+
+void NodeModel::LoseShim() {
+  if (!std::exchange(shim_, false)) return;
+  EndAll(false);
+  Tell(report::Lost{"muster-shim died, and every worker with it"});
+}
+
+void NodeModel::Abandon(bool host_too) {
+  for (const auto& [id, worker] : std::exchange(workers_, {})) {
+    if (host_too) {
+      truth_.End(id, false);
+    } else {
+      world_.loop().After(world_.Delay({}, kOrphans),
+                          [&truth = truth_, id] { truth.End(id, false); });
+    }
+  }
+}
+
+void NodeModel::PublishLater() {
+  if (!program_.ours || std::exchange(publishing_, true)) return;
+  life_.After(program_.publish, [this] {
+    publishing_ = false;
+    if (workers_.empty()) return;
+    Publish();
+    PublishLater();
+  });
+}
+
+void NodeModel::Publish() {
+  if (!program_.ours || workers_.empty()) return;
+  report::Progress progress{.complete = true};
+  for (auto& [id, worker] : workers_) {
+    for (const os::StepRecord& record : truth_.StepsOf(id, worker.told)) {
+      progress.steps.push_back({worker.rank, record});
+    }
+    const os::Pulse pulse = truth_.PulseOf(id);
+    worker.told = std::max(worker.told, pulse.step);
+    progress.places.push_back({worker.rank, pulse});
+  }
+  Tell(std::move(progress));
+}
+
+}  // namespace muster::agent::simulation

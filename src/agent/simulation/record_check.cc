@@ -1,0 +1,53 @@
+#include "agent/simulation/record_check.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "spec/env.h"
+
+namespace muster::agent::simulation {
+namespace {
+
+constexpr Bytes kMost = 256_MiB;
+
+/// "n2" of "lost with node n2: the connection closed"; empty for other causes.
+std::string NodeOf(const std::string& cause) {
+  constexpr std::string_view kBefore = "lost with node ";
+  if (!cause.starts_with(kBefore)) return {};
+  return cause.substr(kBefore.size(), cause.find(':') - kBefore.size());
+}
+
+bool IsTrue(const std::string& cause, Rank rank, Generation generation, const Truth& truth,
+            const RecordCheck& what) {
+  if (const std::string node = NodeOf(cause); !node.empty()) {
+    return what.rough || truth.WasDisturbed(node);
+  }
+  if (cause.starts_with("could not be started")) return what.starts_fail;
+  // Who gave up because of another rank is named when nobody else can be.
+  if (cause == fmt::format("ended with exit code {}", spec::kFollowerExit)) return true;
+  return truth.Died(rank, generation);
+}
+
+}  // namespace
+
+void CheckRecord(FileSystem& files, const std::string& path, const Truth& truth,
+                 const RecordCheck& what, World& world) {
+  const auto text = files.ReadAll(path, kMost);
+  if (!text) return world.Violate("no record: " + text.error().ToString());
+  std::istringstream lines(*text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto event = nlohmann::json::parse(line, nullptr, false);
+    if (!event.is_object()) return world.Violate("a line of the record is none: " + line);
+    if (event.value("event", "") != "fault") continue;
+    const Rank rank(event.value("rank", 0U));
+    const Generation generation(event.value("gen", std::uint64_t{0}));
+    const std::string cause = event.value("cause", "");
+    if (IsTrue(cause, rank, generation, truth, what)) continue;
+    world.Violate(fmt::format("rank {} did not die in generation {} as the run says: {}",
+                              rank.value(), generation.value(), cause));
+  }
+}
+
+}  // namespace muster::agent::simulation

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/coordinator/run_loop.h"
+#include "agent/coordinator/steady_pulse.h"
 #include "base/text.h"
 
 namespace muster::agent {
@@ -90,8 +91,9 @@ void RunLoop::On(const report::Progress& report) {
   steps_->Write();
   missed_steps_ = report.missed;
   state_.slowest_step = hang_watch_.SlowestStep();
-  for (const auto& [rank, pulse, sight] : report.places) {
+  for (const auto& [rank, told, sight] : report.places) {
     RankSight& known = sights_[rank.value()];
+    const os::Pulse pulse = Steadied(told, known.pulse);
     const bool moved =
         pulse.phase_since != known.pulse.phase_since || pulse.step != known.pulse.step;
     if (sight || moved) known.process = sight;

@@ -92,6 +92,7 @@ void NodeRunner::Handle(const ShimMessage& message) {
 void NodeRunner::HandleStarted(const shim::Started& started) {
   const Rank rank(started.rank);
   const Generation spawned(started.generation);
+  if (!ranks_.Has(rank)) return;  // of an earlier seat
   if (started.error != 0) {
     return Tell(
         report::Exited{rank, spawned, 0,
@@ -114,6 +115,8 @@ std::string NodeRunner::LastWordsOf(Rank rank, Generation spawned) {
 void NodeRunner::HandleExited(const shim::Exited& exited) {
   const Rank rank(exited.rank);
   const Generation spawned(exited.generation);
+  // One that survived SIGKILL in an earlier seat of this node: to the job it is long gone.
+  if (!ranks_.Has(rank)) return logs_->Finish(rank, spawned, options_.clock->Now() + seconds(1));
   const bool current = spawned == At(rank).spawned;
   if (current) {
     At(rank).pid = 0;

@@ -21,6 +21,7 @@ FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& a
   if (world.Chance(0.2)) ground_.mishaps.start_error = 0.02;
   if (world.Chance(0.1)) ground_.mishaps.slow_start = 0.05;
   if (world.Chance(0.3)) ground_.mishaps.never_unwinds = 0.1;
+  if (world.Chance(0.3)) ground_.mishaps.dies_late = 0.1;
 }
 
 void FaultPlan::DrawWeather() {
@@ -38,12 +39,13 @@ void FaultPlan::DrawWeather() {
 std::string FaultPlan::Describe() const {
   return fmt::format(
       "{} strikes in {} s{}, an agent crashes at {} of its messages, {} of starts fail, {} are "
-      "slow, {} do not unwind; of requests {} refused, {} unheard, {} doubled, {} late; streams "
+      "slow, {} do not unwind, {} die late; of requests {} refused, {} unheard, {} doubled, {} "
+      "late; streams "
       "break at {}",
       strikes_, std::chrono::duration_cast<seconds>(until_).count(),
       interrupts_ ? ", interrupted" : "", ground_.crashes, ground_.mishaps.start_error,
-      ground_.mishaps.slow_start, ground_.mishaps.never_unwinds, weather_.refused, weather_.unheard,
-      weather_.doubled, weather_.straggles, weather_.breaks);
+      ground_.mishaps.slow_start, ground_.mishaps.never_unwinds, ground_.mishaps.dies_late,
+      weather_.refused, weather_.unheard, weather_.doubled, weather_.straggles, weather_.breaks);
 }
 
 void FaultPlan::Begin() {

@@ -159,8 +159,30 @@ void NodeModel::Do(const order::Stop& order) {
 
 void NodeModel::StopNow(std::uint64_t stop) {
   if (stop != stop_ || !stopping_) return;
-  for (const auto& [id, worker] : std::map(workers_)) Exit(id, {.signal = SIGTERM}, true);
-  Tell(report::Stopped{});
+  report::Stopped stopped;
+  for (const auto& [id, worker] : std::map(workers_)) {
+    if (world_.Chance(mishaps_.dies_late)) {
+      ++stopped.left;
+      DieLate(id);
+    } else {
+      Exit(id, {.signal = SIGTERM}, true);
+    }
+  }
+  Tell(stopped);
+}
+
+/// It does nothing any more, and its end is heard of when others may run in its place.
+void NodeModel::DieLate(WorkerId id) {
+  const Worker worker = workers_.at(id);
+  workers_.erase(id);
+  truth_.End(id, true);
+  life_.After(world_.Delay(milliseconds(1), seconds(20)), [this, id, worker] {
+    if (!ranks_.Has(worker.rank)) return;  // of an earlier seat
+    Tell(report::Exited{worker.rank,
+                        worker.spawned,
+                        kPid + static_cast<int>(id),
+                        {.signal = SIGKILL, .time = world_.Now()}});
+  });
 }
 
 void NodeModel::Do(const order::Kill& order) {
@@ -172,6 +194,17 @@ void NodeModel::Do(const order::Kill& order) {
 void NodeModel::Do(const order::TellWords& order) {
   life_.After(world_.Delay(milliseconds(1), milliseconds(200)), [this, order] {
     Tell(report::Words{.rank = order.rank, .spawned = order.spawned, .err_tail = "it broke"});
+  });
+}
+
+/// Now and then nobody answers.
+void NodeModel::Do(const order::TakeStacks& order) {
+  if (world_.Chance(0.2)) return;
+  std::vector<Rank> ranks;
+  for (const auto& [id, worker] : workers_) ranks.push_back(worker.rank);
+  life_.After(world_.Delay(milliseconds(1), milliseconds(500)), [this, order, ranks] {
+    Tell(report::StacksTaken{order.id, ranks});
+    Tell(report::Stacks{order.id, ranks, R"({"processes":[]})"});
   });
 }
 

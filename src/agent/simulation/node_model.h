@@ -19,6 +19,7 @@ struct Mishaps {
   double start_error = 0;  ///< of a rank that is to be started
   double slow_start = 0;
   double never_unwinds = 0;  ///< of a rank that is told to
+  double dies_late = 0;      ///< of a worker that is stopped: SIGKILL has to wait, in the kernel
 };
 
 class NodeModel final : public Node, public WorkerOwner {
@@ -54,6 +55,7 @@ class NodeModel final : public Node, public WorkerOwner {
   void Do(const order::Stop& order);
   void Do(const order::Kill& order);
   void Do(const order::TellWords& order);
+  void Do(const order::TakeStacks& order);
   void Do(const order::End&);
   template <typename Other>
   void Do(const Other&) {}
@@ -66,6 +68,7 @@ class NodeModel final : public Node, public WorkerOwner {
   void ExitSoon(WorkerId id, Ending ending, nanoseconds most);
   void Exit(WorkerId id, Ending ending, bool by_order);
   void StopNow(std::uint64_t stop);
+  void DieLate(WorkerId id);
   void EndAll(bool by_order);
   void Publish();
   void PublishLater();

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 #include "spec/env.h"
 
@@ -36,13 +38,21 @@ void CheckRecord(FileSystem& files, const std::string& path, const Truth& truth,
                  const RecordCheck& what, World& world) {
   const auto text = files.ReadAll(path, kMost);
   if (!text) return world.Violate("no record: " + text.error().ToString());
+  std::set<std::tuple<std::string, Rank, Generation, int>> seen;
   std::istringstream lines(*text);
   for (std::string line; std::getline(lines, line);) {
     const auto event = nlohmann::json::parse(line, nullptr, false);
     if (!event.is_object()) return world.Violate("a line of the record is none: " + line);
-    if (event.value("event", "") != "fault") continue;
+    const std::string what_happened = event.value("event", "");
     const Rank rank(event.value("rank", 0U));
     const Generation generation(event.value("gen", std::uint64_t{0}));
+    if (what_happened == "worker_started" || what_happened == "worker_exited") {
+      const bool once = seen.emplace(what_happened, rank, generation, event.value("pid", 0)).second;
+      // A worker that does not die is given up, and may die all the same.
+      if (once || event.value("signal", "") == "SIGKILL") continue;
+      world.Violate("heard twice: " + line);
+    }
+    if (what_happened != "fault") continue;
     const std::string cause = event.value("cause", "");
     if (IsTrue(cause, rank, generation, truth, what)) continue;
     world.Violate(fmt::format("rank {} did not die in generation {} as the run says: {}",

@@ -187,10 +187,10 @@ void Truth::Tick(Generation generation) {
 
 void Truth::Disturbed(const std::string& agent) { disturbed_.insert(agent); }
 
-bool Truth::Died(Rank rank, Generation by) const {
+bool Truth::Died(Rank rank, Generation in) const {
   const auto found = deaths_.find(rank);
   return found != deaths_.end() && std::ranges::any_of(found->second, [&](Generation generation) {
-           return generation <= by;
+           return generation == in || generation.value() + 1 == in.value();
          });
 }
 

@@ -69,8 +69,8 @@ class Truth {
   /// Something happened to an agent or its workers that may cost it its place.
   void Disturbed(const std::string& agent);
   bool WasDisturbed(const std::string& agent) const { return disturbed_.contains(agent); }
-  /// A rank's process of that generation, or an older one, ended by itself or was killed.
-  bool Died(Rank rank, Generation by) const;
+  /// A rank's process ended by itself or was killed, in that generation or on the way to it.
+  bool Died(Rank rank, Generation in) const;
 
  private:
   struct Worker {

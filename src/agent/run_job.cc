@@ -7,8 +7,11 @@
 #include <filesystem>
 
 #include "agent/coordinator/run_loop.h"
+#include "agent/keep/archive.h"
+#include "agent/keep/supervisor.h"
 #include "agent/launch/python_command.h"
 #include "agent/launch/start_advice.h"
+#include "agent/store/store_process.h"
 #include "base/id.h"
 #include "os/signals.h"
 
@@ -49,6 +52,47 @@ Error NotStarted(const Error& error, const std::string& path) {
           fmt::format("{}no worker was started, and {} can be used again", hint, path)};
 }
 
+/// A rank costs us some eight descriptors: its page, two pipes, two logs, its steps, its link. The
+/// value is the limit that workers are to find; 0: ours was not changed.
+std::uint64_t RaiseDescriptorLimit() {
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return 0;
+  const struct rlimit raised{limit.rlim_max, limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) < 0 ? 0 : limit.rlim_cur;
+}
+
+/// What the process that steered the run tells the one that the user started.
+struct LifeResult {
+  RunOutcome outcome;
+  std::optional<Error> error;  ///< nothing was started
+};
+
+template <typename A>
+void Fields(A& a, LifeResult& m, Code& code, std::string& message, std::string& hint) {
+  a("exit_code", m.outcome.exit_code), a("result", m.outcome.result_json);
+  a("hung", m.outcome.hung_writer), a("code", code), a("message", message), a("hint", hint);
+}
+
+std::string Encode(LifeResult result) {
+  Code code = result.error ? result.error->code() : Code{};
+  std::string message = result.error ? result.error->message() : "";
+  std::string hint = result.error ? result.error->hint() : "";
+  ArchiveWriter writer;
+  Fields(writer, result, code, message, hint);
+  return writer.Take();
+}
+
+Result<RunOutcome> Decode(const std::string& bytes) {
+  LifeResult result;
+  Code code{};
+  std::string message, hint;
+  ArchiveReader reader(bytes);
+  Fields(reader, result, code, message, hint);
+  if (!reader.whole()) return Error(Code::kBug, "the run ended without a result");
+  if (!message.empty()) return Error(code, message, hint);
+  return result.outcome;
+}
+
 }  // namespace
 
 ConsoleOptions ConsoleFor(const RunOptions& options) {
@@ -66,6 +110,7 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   std::vector<int> watched = os::EndingSignals();
   watched.insert(watched.end(), {SIGUSR1, SIGUSR2});
   os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(watched));
+  const std::uint64_t soft_nofile = RaiseDescriptorLimit();
   const std::string id = SystemIds().Next(8);
   const std::string path = options.folder.empty() ? DefaultRunFolder(options.parent, options.name,
                                                                      id, SystemClock().Wall())
@@ -77,9 +122,34 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
                                                    .ranks = options.ranks,
                                                    .job_yaml = options.job_yaml},
                                                   SystemClock()));
-  auto run = RunLoop::Create(options, std::move(folder), id, std::move(signals));
-  if (!run) return NotStarted(run.error(), path);
-  return (*run)->Run();
+  KeptFds kept;
+  auto store = StartStoreProcess();
+  if (!store) return NotStarted(store.error(), path);
+  kept[kStoreName].push_back(std::move(*store));
+  const Life life = [&](Kept& ours) {
+    LifeResult result;
+    auto own_signals = os::SignalFd::Block(watched);
+    auto run = own_signals ? RunLoop::Create(options, std::move(folder), {id, soft_nofile, &ours},
+                                             std::move(*own_signals))
+                           : own_signals.error();
+    if (run) {
+      result.outcome = (*run)->Run();
+      // Destructors would free what a write that hangs in the kernel still uses.
+      static_cast<void>(run->release());
+    } else {
+      result.error = NotStarted(run.error(), path);
+    }
+    return Encode(std::move(result));
+  };
+  // Who follows a coordinator of several nodes could not reach their agents yet.
+  const bool alone = options.nodes == 1 && !options.leads_only;
+  SupervisorOptions supervisor;
+  supervisor.lives = alone ? supervisor.lives : 1;
+  const auto result = Supervise(supervisor, signals, std::move(kept), life);
+  signals.StayBlocked();  // the run is over: no signal may cut its result short
+  if (!result && result.error().code() != Code::kBug) return NotStarted(result.error(), path);
+  if (!result) return result.error();
+  return Decode(*result);
 }
 
 }  // namespace muster::agent

@@ -88,6 +88,10 @@ Result<HeartbeatReader> HeartbeatReader::Create(Rank rank) {
   if (::pwrite(fd.get(), &identity, sizeof(identity), 0) != sizeof(identity)) {
     return ErrnoError("initialise a heartbeat page", errno);
   }
+  return Adopt(std::move(fd));
+}
+
+Result<HeartbeatReader> HeartbeatReader::Adopt(Fd fd) {
   // Read only: whatever goes wrong in the agent, it cannot spoil what a worker reported.
   Mapping mapping = MUSTER_TRY(MapMemfd(fd.get(), kHeartbeatBytes, MapAccess::kRead));
   return HeartbeatReader(std::move(fd), std::move(mapping));

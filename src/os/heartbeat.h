@@ -67,6 +67,8 @@ struct HeartbeatPage;  // the layout, in heartbeat_page.h
 class HeartbeatReader {
  public:
   static Result<HeartbeatReader> Create(Rank rank);
+  /// A page that another reader made.
+  static Result<HeartbeatReader> Adopt(Fd fd);
 
   int fd() const { return fd_.get(); }  ///< to be passed to the worker
   Pulse Read() const;

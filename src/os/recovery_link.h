@@ -57,6 +57,8 @@ class RecoveryHost {
 
   /// The host's end, and the descriptor for the worker.
   static Result<std::pair<RecoveryHost, Fd>> Create();
+  /// Another process of ours held it before.
+  static RecoveryHost Adopt(Fd socket) { return RecoveryHost(std::move(socket)); }
 
   int fd() const { return socket_.get(); }
   /// The next message, or nothing when none waits. Unavailable when the worker is gone, Invalid for

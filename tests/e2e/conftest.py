@@ -97,9 +97,14 @@ class Run:
     def processes(self) -> list[int]:
         return processes_of(self.folder)
 
+    def coordinator(self) -> int:
+        """The process that steers the run: a child of `muster run`."""
+        return (self.events("coordinator_back") or [self.wait_event("run_started")])[-1]["pid"]
+
     def shim(self) -> int:
-        """The shim of this run: a child of `muster run`."""
-        children = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        """The shim of this run: a child of the process that steers it."""
+        pid = self.coordinator()
+        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
         return int(children.read_text().split()[0])
 
     def zygote(self) -> int:
@@ -110,10 +115,20 @@ class Run:
         raise AssertionError("no zygote")
 
     def freeze(self):
-        """Stops `muster run` itself until SIGCONT, and waits until it is stopped."""
-        self.process.send_signal(signal.SIGSTOP)
-        stat = pathlib.Path(f"/proc/{self.process.pid}/stat")
-        wait_for(lambda: stat.read_text().rsplit(") ")[-1].startswith("T"), "a stopped muster run")
+        """Stops the process that steers the run until thaw, and waits until it is stopped."""
+        os.kill(self.coordinator(), signal.SIGSTOP)
+        stat = pathlib.Path(f"/proc/{self.coordinator()}/stat")
+        wait_for(lambda: stat.read_text().rsplit(") ")[-1].startswith("T"), "a stopped coordinator")
+
+    def kill_all(self):
+        """Kills `muster run` and the process that steers the run, so that nobody is left to end it in order."""
+        coordinator = self.coordinator()
+        self.freeze()
+        self.process.kill()
+        os.kill(coordinator, signal.SIGKILL)
+
+    def thaw(self):
+        os.kill(self.coordinator(), signal.SIGCONT)
 
     def kill(self, rank: int, generation: int = 1, number: int = signal.SIGKILL):
         os.kill(self.pid(rank, generation), number)

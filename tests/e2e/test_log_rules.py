@@ -146,6 +146,6 @@ def test_muster_that_was_stopped_does_not_blame_its_workers(ruled):
     run.wait(lambda: (run.folder / "logs/rank-0/gen-1.stdout.log").exists(), "a log")
     run.freeze()
     time.sleep(2.5)  # that time passes is what is tested
-    run.process.send_signal(signal.SIGCONT)
+    run.thaw()
     assert run.end() == 0, run.err
     assert not run.events("log_rule"), run.events("log_rule")

@@ -185,7 +185,7 @@ def test_the_workers_of_a_node_end_when_the_coordinator_is_gone_for_good(nodes, 
     run, _ = nodes(count=2)
     other = agent(run, "other", flags=["--patience", 1])
     run.wait_event("worker_started", rank=3)
-    run.process.kill()
+    run.kill_all()
     out, _ = other.communicate(timeout=60)
     assert other.returncode == 6, out
     run.assert_nothing_left()

@@ -144,7 +144,7 @@ def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
 def test_the_report_of_a_run_that_broke_off_says_how_to_go_on(start, muster):
     run = start("muster-train", "--steps", 100000, "--step-ms", 2, "--every", 10)
     run.wait_step(30)
-    run.process.kill()
+    run.kill_all()
     run.end()
     run.assert_nothing_left()
     again = f"cd {run.folder.parent} && muster run {run.folder}/job.yaml --checkpoint-dir {run.folder}/checkpoints"

@@ -168,7 +168,7 @@ def test_a_shim_that_dies_as_it_is_told_to_stop_leaves_nothing(start, python):
     run.freeze()
     run.process.send_signal(signal.SIGINT)  # waits, and is read before the end of the shim's socket
     os.kill(shim, signal.SIGKILL)
-    run.process.send_signal(signal.SIGCONT)
+    run.thaw()
     assert run.end() == 130
     run.assert_nothing_left()
 
@@ -298,7 +298,7 @@ def test_two_runs_in_one_folder_the_second_is_refused(start, wait_until):
 def test_a_run_that_broke_off_says_what_to_type_to_go_on(start, bin_with_stepper, tmp_path):
     run = start("muster-train", "--steps", 300, "--step-ms", 3, "--every", 10)
     run.wait_step(50)
-    run.process.kill()
+    run.kill_all()
     run.end()
     run.assert_nothing_left()
 

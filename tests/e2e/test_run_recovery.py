@@ -182,7 +182,7 @@ def test_a_zygote_that_dies_beside_a_rank_is_replaced(start):
     for pid in (rank, zygote):  # in this order in the shim's reports
         os.kill(pid, signal.SIGKILL)
         run.wait(lambda pid=pid: pid not in run.processes(), "its death")
-    run.process.send_signal(signal.SIGCONT)
+    run.thaw()
     assert run.end() == 0, run.err
     assert run.result()["restarts"] == 1
     assert {e["how"] for e in run.events("worker_started")} == {"fork"}

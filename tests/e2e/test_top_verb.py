@@ -184,7 +184,7 @@ def test_a_program_without_steps_is_told_as_far_as_is_known(start, muster, pytho
 
 
 def test_a_run_that_broke_off_is_called_that(long_run, muster):
-    long_run.process.kill()
+    long_run.kill_all()
     long_run.end()
     done = muster("top", long_run.folder)
     assert done.code == 0 and "rank 1 step" in done.out

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "agent/coordinator/plan.h"
 #include "os/signals.h"
@@ -72,6 +73,33 @@ class Step {
         break;
       case Event::Kind::kGiveUp:
         Finish({false, event.ending.code, event.text}, SIGTERM, policy_.grace);
+        break;
+    }
+  }
+
+  void Resume() {
+    JobState& s = state();
+    switch (s.phase) {
+      case Phase::kIdle:
+      case Phase::kRunning:
+        break;
+      case Phase::kStarting:
+        s.next = s.use_zygote ? RestartKind::kProcesses : RestartKind::kExec;
+        s.counted = true;
+        plan_.reason = "a start is done again";
+        OrderStop(Phase::kStopping, SIGTERM, Grace());
+        break;
+      case Phase::kGathering:
+      case Phase::kQuiescing:
+        if (s.aborted) Order({.kind = Action::Kind::kAbort});
+        break;
+      case Phase::kStopping:
+      case Phase::kEnding:
+        OrderStop(s.phase, SIGTERM,
+                  std::max(nanoseconds(0), s.deadline - policy_.stop_limit - now_));
+        break;
+      case Phase::kEnded:
+        Order({.kind = Action::Kind::kEnd});
         break;
     }
   }
@@ -365,7 +393,7 @@ class Step {
     }
     if (s.phase != Phase::kStopping) return;
     const RestartKind kind = *s.next;
-    CountRestart(kind);
+    if (!std::exchange(s.counted, false)) CountRestart(kind);
     StartGeneration(kind);
   }
 
@@ -437,6 +465,12 @@ class Step {
 Plan Advance(JobState state, const Event& event, Instant now, const Policy& policy) {
   Step step(std::move(state), now, policy);
   step.Take(event);
+  return step.Done();
+}
+
+Plan Resume(const JobState& state, Instant now, const Policy& policy) {
+  Step step(state, now, policy);
+  step.Resume();
   return step.Done();
 }
 

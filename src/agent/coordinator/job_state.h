@@ -130,6 +130,7 @@ struct JobState {
   Instant began;                    ///< this generation
   std::uint32_t early_twins = 0;    ///< faults in a row that were the early twin of the one before
   std::optional<RestartKind> next;  ///< kStopping: what comes after
+  bool counted = false;             ///< kStopping: as a restart, by a start that is done again
   std::optional<Verdict> verdict;   ///< kEnding: what it will be
   int interrupts = 0;               ///< SIGINT only: the user's own, who may lose patience
 

@@ -172,10 +172,10 @@ void RunLoop::TellWhatNext(const Verdict& verdict) {
   const bool of_fault =
       !verdict.succeeded && !WasInterrupted(verdict) && last_fault_ && fault_sentence_;
   const std::string log =
-      of_fault ? LogThatTells(folder_, last_fault_->first, last_fault_->second) : "";
+      of_fault ? LogThatTells(folder_, last_fault_->rank, last_fault_->spawned) : "";
   console_->Say(log.empty() ? fmt::format("muster: logs in {}/logs", folder)
                             : fmt::format("muster: what rank {} wrote: {}/{}",
-                                          last_fault_->first.value(), folder, log));
+                                          last_fault_->rank.value(), folder, log));
   const std::string advice =
       verdict.succeeded ? "" : ModuleAdvice(options_.command, options_.program, verdict.reason);
   if (!advice.empty()) console_->Say("muster: " + advice);

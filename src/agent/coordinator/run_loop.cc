@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <utility>
 
-#include "agent/node/node_runner.h"
 #include "base/absent.h"
 #include "base/text.h"
 #include "spec/command.h"
@@ -30,24 +29,16 @@ std::string SavesTo(const RunOptions& options, const std::string& run_folder) {
                       : AbsolutePath(flag);
 }
 
-/// A rank costs us some six descriptors: its page, two pipes, two logs, its steps. The value is the
-/// limit that workers are to find; 0: ours was not changed.
-std::uint64_t RaiseDescriptorLimit() {
-  struct rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return 0;
-  const struct rlimit raised{limit.rlim_max, limit.rlim_max};
-  return ::setrlimit(RLIMIT_NOFILE, &raised) < 0 ? 0 : limit.rlim_cur;
-}
-
 }  // namespace
 
-RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
-                 os::SignalFd signals, RunGround ground)
+RunLoop::RunLoop(const RunOptions& options, RunFolder folder, RunHost host, os::SignalFd signals,
+                 RunGround ground)
     : options_(options),
       ground_(std::move(ground)),
       clock_(*ground_.clock),
       folder_(std::move(folder)),
-      run_id_(run_id),
+      host_(std::move(host)),
+      run_id_(host_.run_id),
       console_(ground_.console ? ground_.console
                                : std::make_shared<Console>(ConsoleFor(options), clock_)),
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
@@ -57,28 +48,32 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, const std::string&
       kills_(options.ranks),
       sights_(options.ranks),
       signals_(std::move(signals)),
+      records_(options.ranks),
       begin_(folder_.created()) {
   state_.ranks.resize(options.ranks);
   state_.use_zygote = !options.zygote.empty();
 }
 
 Result<std::unique_ptr<RunLoop>> RunLoop::Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id, os::SignalFd signals,
+                                                 RunHost host, os::SignalFd signals,
                                                  RunGround ground) {
-  std::unique_ptr<RunLoop> run(
-      new RunLoop(options, std::move(folder), run_id, std::move(signals), std::move(ground)));
+  std::unique_ptr<RunLoop> run(new RunLoop(options, std::move(folder), std::move(host),
+                                           std::move(signals), std::move(ground)));
   MUSTER_TRY(run->SetUp());
   return run;
 }
 
 Status RunLoop::SetUp() {
   std::signal(SIGPIPE, SIG_IGN);
-  const std::uint64_t soft_nofile = RaiseDescriptorLimit();
   // When the shim is killed, what its workers left behind comes to us.
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   loop_ = ground_.loop ? ground_.loop : MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_.fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
+  MUSTER_TRY(WatchSupervisor());
+  std::vector<Fd> store = host_.kept->Take(kStoreName);
+  store_.emplace(*loop_, store.empty() ? Fd() : std::move(store[0]));
   steps_.emplace(folder_.files(), folder_.At("steps"), options_.ranks);
+  resumed_ = Restore();
   const auto on_written = [this](Generation generation, Status written) {
     loop_->Post([this, generation, written = std::move(written)] {
       GenerationWritten(generation, written);
@@ -91,32 +86,67 @@ Status RunLoop::SetUp() {
   stack_calls_.emplace(*loop_, [this](std::uint64_t id) { node_->Send(order::TakeStacks{id}); });
   committed_.emplace(folder_.files(), SavesTo(options_, folder_.path()), kFirstLook);
   if (options_.nodes > 1 || options_.leads_only) {
-    MUSTER_TRY(SetUpGang(soft_nofile));
+    MUSTER_TRY(SetUpGang());
   } else {
-    node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }, soft_nofile));
+    node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }));
     node_->Send(order::Seat{0});
   }
   if (!ground_.loop) ListenForVerbs();
-  return folder_.Begin();
+  return resumed_ ? Ok() : folder_.Begin();
 }
 
-Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile) {
-  auto node = MUSTER_TRY(NodeRunner::Create({.job = &options_,
-                                             .ranks = options_.ranks / options_.nodes,
-                                             .run_id = run_id_,
-                                             .shim_id = run_id_,
-                                             .folder = folder_.path(),
-                                             .store_host = store_host_,
-                                             .files = &folder_.files(),
-                                             .console = console_,
-                                             .clock = &clock_,
-                                             .soft_nofile = soft_nofile},
-                                            *loop_, std::move(on_report)));
+/// Whoever killed the process that the user started meant the run.
+Status RunLoop::WatchSupervisor() {
+  if (!host_.kept->supervised()) return Ok();
+  auto watch = loop_->Watch(host_.kept->socket(), EPOLLRDHUP, [this](std::uint32_t) {
+    loop_->Remove(*supervisor_);
+    Feed({.kind = Event::Kind::kGiveUp,
+          .ending = {.code = 128 + SIGKILL},
+          .text = "the process that was started as muster run is gone"});
+    // As long as workers have whose shim is left alone.
+    if (state_.phase == Phase::kEnding) node_->Send(order::Stop{SIGTERM, kOrphanGrace});
+  });
+  supervisor_ = MUSTER_TRY(std::move(watch));
+  return Ok();
+}
+
+Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report) {
+  auto node = MUSTER_TRY(
+      NodeRunner::Create({.job = &options_,
+                          .ranks = options_.ranks / options_.nodes,
+                          .run_id = run_id_,
+                          .shim_id = run_id_,
+                          .folder = folder_.path(),
+                          .store_host = store_host_,
+                          .files = &folder_.files(),
+                          .console = console_,
+                          .clock = &clock_,
+                          .soft_nofile = host_.soft_nofile,
+                          .kept = host_.kept,
+                          .place = resumed_ ? std::optional(PlaceOfNode()) : std::nullopt},
+                         *loop_, std::move(on_report)));
   omp_threads_ = node->omp_threads();
   return node;
 }
 
 RunOutcome RunLoop::Run() {
+  if (!resumed_) TellStart();
+  loop_->After(kHousekeeping, [this] { Housekeep(); });
+  if (options_.time_limit) {
+    loop_->At(begin_ + *options_.time_limit, [this] {
+      Feed({.kind = Event::Kind::kGiveUp,
+            .ending = {.code = kTimeLimitCode},
+            .text = "the job's time limit was reached"});
+    });
+  }
+  loop_->Post([this] { resumed_ ? GoOn() : Feed({.kind = Event::Kind::kStart}); });
+  if (const Status ran = loop_->Run(); !ran && !state_.verdict) {
+    state_.verdict = Verdict{false, 1, ran.error().ToString()};
+  }
+  return End();
+}
+
+void RunLoop::TellStart() {
   console_->Say(
       fmt::format("muster: {}, run folder {}", Counted(options_.ranks, "rank"), folder_.path()));
   if (hub_) TellHowToJoin();
@@ -132,20 +162,8 @@ RunOutcome RunLoop::Run() {
   }
   std::string command;
   for (const std::string& word : options_.command) command += (command.empty() ? "" : " ") + word;
-  events_.Add("run_started", {{"ranks", options_.ranks}, {"command", command}});
-  loop_->After(kHousekeeping, [this] { Housekeep(); });
-  if (options_.time_limit) {
-    loop_->After(*options_.time_limit, [this] {
-      Feed({.kind = Event::Kind::kGiveUp,
-            .ending = {.code = kTimeLimitCode},
-            .text = "the job's time limit was reached"});
-    });
-  }
-  loop_->Post([this] { Feed({.kind = Event::Kind::kStart}); });
-  if (const Status ran = loop_->Run(); !ran && !state_.verdict) {
-    state_.verdict = Verdict{false, 1, ran.error().ToString()};
-  }
-  return End();
+  events_.Add("run_started",
+              {{"ranks", options_.ranks}, {"command", command}, {"pid", ::getpid()}});
 }
 
 void RunLoop::Feed(Event event) {
@@ -178,6 +196,8 @@ void RunLoop::Take(const Event& event) {
   // Moved, for it holds every rank: a start of thousands is as many events.
   Plan plan = Advance(std::move(state_), event, clock_.Now(), options_.policy);
   state_ = std::move(plan.next);
+  // Before anything is done: who finds us dead does it, or does it again.
+  Save();
   if (event.kind == Event::Kind::kExited) NoteExit(event, before);
   NotePhase(before, plan);
   TellRules(before);
@@ -236,9 +256,9 @@ void RunLoop::StartWhenWritten() {
   if (state_.phase != Phase::kStarting) return;
   const Action action = *std::exchange(start_, {});
   if (!*written_) return FailStart(written_->error());
-  auto store = StoreServer::Listen(*loop_, 0, store_host_);
-  if (!store) return FailStart(store.error());
-  store_ = std::move(*store);
+  const auto port = store_->Open(action.generation, store_host_);
+  if (!port) return FailStart(port.error());
+  store_port_ = *port;
   accounting_.Began(events_.Add("generation_started", {{"gen", action.generation.value()}}));
   node_->Send(StartOf(action));
 }
@@ -248,7 +268,7 @@ order::Start RunLoop::StartOf(const Action& action) const {
                      .via_zygote = state_.use_zygote,
                      .restart_count = state_.restarts,
                      .world = static_cast<std::uint32_t>(state_.ranks.size()),
-                     .master_port = store_->port()};
+                     .master_port = store_port_};
   for (std::uint32_t i = 0; i < state_.ranks.size(); ++i) {
     const bool is_new = state_.ranks[i].state == RankState::kStarting;
     (is_new ? start.ranks : start.keepers).push_back(Rank(i));
@@ -258,11 +278,16 @@ order::Start RunLoop::StartOf(const Action& action) const {
 
 void RunLoop::StopRanks(const Action& action) {
   start_.reset();
-  // Whoever still dials the store meets nobody, then or later.
-  store_.reset();
+  CloseStore();
   node_->Send(order::Stop{action.signal, action.grace});
   // An fsync takes as long as the stop does; nothing needs them one after the other.
   if (state_.next) WriteGenerationOnce(Generation(state_.generation.value() + 1));
+}
+
+/// Whoever still dials it meets nobody, then or later.
+void RunLoop::CloseStore() {
+  store_->Close();
+  store_port_ = 0;
 }
 
 void RunLoop::LoseShim(const std::string& reason) {
@@ -277,7 +302,7 @@ void RunLoop::EndNode() {
     ends_behind_stacks_ = true;
     return;
   }
-  store_.reset();
+  CloseStore();
   node_->Send(order::End{.kill_shim = node_deaf_});
 }
 

@@ -20,8 +20,10 @@
 #include "agent/coordinator/plan.h"
 #include "agent/coordinator/stack_calls.h"
 #include "agent/ctl/control_socket.h"
+#include "agent/keep/kept.h"
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
+#include "agent/node/node_runner.h"
 #include "agent/remote/agent_hub.h"
 #include "agent/remote/ssh_agents.h"
 #include "agent/run/accounting.h"
@@ -32,11 +34,21 @@
 #include "agent/run/run_folder.h"
 #include "agent/run/step_files.h"
 #include "agent/run_job.h"
-#include "agent/store/store_server.h"
+#include "agent/store/job_store.h"
 #include "os/event_loop.h"
 #include "os/signals.h"
 
 namespace muster::agent {
+
+/// What a run has from the process that started it.
+struct RunHost {
+  std::string run_id;
+  std::uint64_t soft_nofile = 0;  ///< the limit of descriptors that workers are to find; 0: ours
+  Kept* kept = nullptr;           ///< outlives the loop
+};
+
+/// Under which the socket of the store process is kept.
+inline constexpr const char* kStoreName = "store";
 
 /// Where the ranks of one host find their TCPStore.
 inline constexpr const char* kThisHost = "127.0.0.1";
@@ -55,17 +67,27 @@ class RunLoop {
  public:
   /// `options` outlives the loop; `signals` are those that end a run. Starts the node: its shim
   /// and, for programs that have one, the zygote.
+  /// With what `kept` has of a coordinator before it goes on where that one stood.
   static Result<std::unique_ptr<RunLoop>> Create(const RunOptions& options, RunFolder folder,
-                                                 const std::string& run_id, os::SignalFd signals,
+                                                 RunHost host, os::SignalFd signals,
                                                  RunGround ground = {});
   RunOutcome Run();
   const JobState& state() const { return state_; }
 
  private:
+  /// Whose logs tell of a fault.
+  struct FaultPlace {
+    Rank rank;
+    Generation spawned;
+  };
   /// A record that waits for its worker's output and for the end of its generation.
   struct PendingFault {
     FaultRecord record;
     bool has_words = false;
+    template <typename A>
+    friend void Fields(A& a, PendingFault& m) {
+      a("record", m.record), a("has_words", m.has_words);
+    }
   };
   /// What is known of where ranks stood when one of them was found to hang.
   struct StackNote {
@@ -73,15 +95,26 @@ class RunLoop {
     std::string file{};
     std::vector<StackGroup> groups{};
   };
-  RunLoop(const RunOptions& options, RunFolder folder, const std::string& run_id,
-          os::SignalFd signals, RunGround ground);
+  RunLoop(const RunOptions& options, RunFolder folder, RunHost host, os::SignalFd signals,
+          RunGround ground);
   Status SetUp();
-  Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report, std::uint64_t soft_nofile);
+  Status WatchSupervisor();
+  Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report);
+  void TellStart();
+
+  // run_resume.cc: in the place of one that died
+  template <typename A>
+  void FieldsOfRun(A& a);
+  void Save();
+  bool Restore();
+  NodePlace PlaceOfNode() const;
+  void GoOn();
+  void TellGoOn();
 
   // run_nodes.cc: several hosts
   Result<net::Address> ListenAddress() const;
-  Status SetUpGang(std::uint64_t soft_nofile);
-  Status AddOwnNode(Gang& gang, std::uint64_t soft_nofile);
+  Status SetUpGang();
+  Status AddOwnNode(Gang& gang);
   Status StartSsh();
   void SshEnded(const std::string& host, const os::Exit& exit);
   JobTicket Ticket() const;
@@ -100,6 +133,7 @@ class RunLoop {
   void FailStart(const Error& error);
   void GenerationWritten(Generation generation, const Status& written);
   void LoseShim(const std::string& reason);
+  void CloseStore();
   void ArmTick();
   void ReadSignals();
   void EndNode();
@@ -178,6 +212,7 @@ class RunLoop {
   const RunGround ground_;
   const Clock& clock_;
   RunFolder folder_;
+  const RunHost host_;
   const std::string run_id_;
   std::shared_ptr<Console> console_;
   EventLog events_;
@@ -192,10 +227,13 @@ class RunLoop {
 
   std::shared_ptr<os::EventLoop> loop_;
   os::SignalFd signals_;
+  std::optional<os::WatchId> supervisor_;
   std::optional<os::TimerId> tick_;
-  std::unique_ptr<StoreServer> store_;  ///< of this generation
+  std::optional<JobStore> store_;
+  std::uint16_t store_port_ = 0;  ///< of this generation's; 0: it has none
   std::optional<StepFiles> steps_;
   std::uint64_t missed_steps_ = 0;
+  std::vector<std::uint64_t> records_;      ///< by rank: of its steps the last that came
   std::unique_ptr<Node> node_;              ///< behind the loop that it watches with
   std::unique_ptr<ControlSocket> control_;  ///< none where the folder takes no socket
   std::optional<StackCalls> stack_calls_;
@@ -227,8 +265,9 @@ class RunLoop {
   std::size_t kept_ = 0;                       ///< ranks that outlived the fault
   std::optional<std::string> fault_sentence_;  ///< of the fault that is being recovered from
   std::string earlier_;  ///< those before it, that were not recovered from when it struck
-  std::optional<std::pair<Rank, Generation>> last_fault_;
+  std::optional<FaultPlace> last_fault_;
   bool told_exec_ = false;
+  bool resumed_ = false;                  ///< another coordinator was here before
   std::pair<int, Instant> told_loading_;  ///< of which zygote, and when again
 };
 

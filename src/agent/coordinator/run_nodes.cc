@@ -34,7 +34,7 @@ Result<net::Address> RunLoop::ListenAddress() const {
 }
 
 /// This host is the first node; the others join by the hub.
-Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
+Status RunLoop::SetUpGang() {
   const net::Address listen = MUSTER_TRY(ListenAddress());
   store_host_ = listen.host == "localhost" ? kThisHost : listen.host;
   join_token_ = MUSTER_TRY(net::JoinToken::CreateFile(folder_.At("join-token")));
@@ -52,7 +52,7 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
                                                  .least = options_.least_nodes,
                                                  .ranks_per_slot = options_.ranks / options_.nodes},
                                      *loop_, [this](const Report& said) { Hear(said); });
-  if (!options_.leads_only) MUSTER_TRY(AddOwnNode(*gang, soft_nofile));
+  if (!options_.leads_only) MUSTER_TRY(AddOwnNode(*gang));
   hub_ = MUSTER_TRY(AgentHub::Listen(
       *loop_, std::move(hub),
       [this, raw = gang.get()](const std::string& name, const Gang::MakeNode& make) {
@@ -71,10 +71,9 @@ Status RunLoop::SetUpGang(std::uint64_t soft_nofile) {
 }
 
 /// What the node says while it is made concerns nobody but itself.
-Status RunLoop::AddOwnNode(Gang& gang, std::uint64_t soft_nofile) {
+Status RunLoop::AddOwnNode(Gang& gang) {
   auto relay = std::make_shared<OnReport>([](const Report&) {});
-  auto own =
-      MUSTER_TRY(MakeOwnNode([relay](Report said) { (*relay)(std::move(said)); }, soft_nofile));
+  auto own = MUSTER_TRY(MakeOwnNode([relay](Report said) { (*relay)(std::move(said)); }));
   gang.Add(HostName(), [&](OnReport on_report) {
     *relay = std::move(on_report);
     return std::move(own);

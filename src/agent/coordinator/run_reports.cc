@@ -16,6 +16,7 @@ constexpr auto kLoadingToldEach = std::chrono::seconds(53);  // there is a repor
 
 void RunLoop::Hear(const Report& report) {
   std::visit([this](const auto& what) { On(what); }, report);
+  Save();
 }
 
 void RunLoop::On(const report::ZygoteReady& report) {
@@ -63,6 +64,9 @@ void RunLoop::On(const report::Started& report) {
 
 void RunLoop::On(const report::Exited& report) {
   const std::uint32_t rank = report.rank.value();
+  const RankStatus& status = state_.ranks[rank];
+  // The coordinator before this one knew.
+  if (resumed_ && status.spawned == report.spawned && status.ending) return;
   Event event{.kind = Event::Kind::kExited,
               .rank = report.rank,
               .generation = report.spawned,
@@ -84,6 +88,7 @@ void RunLoop::On(const report::Standing& report) {
 
 void RunLoop::On(const report::Progress& report) {
   for (const auto& [rank, record] : report.steps) {
+    records_[rank.value()] = record.sequence;
     steps_->Add(rank, record);
     accounting_.Stepped(rank, record);
     hang_watch_.Stepped(record.step, std::chrono::microseconds(record.total_us));

@@ -147,7 +147,7 @@ void RunLoop::NoteFault(const std::string& decision) {
   faults_.push_back({std::move(record)});
   node_->Send(order::TellWords{fault.rank, fault.spawned, fault.generation, state_.restarts,
                                static_cast<std::uint32_t>(state_.ranks.size()), store_host_,
-                               store_ ? store_->port() : std::uint16_t{0}});
+                               store_port_});
   // One that struck before the last was recovered from is not forgotten.
   earlier_ = fault_sentence_ ? *fault_sentence_ + ", then " : "";
   if (earlier_.size() > kMostSentence) earlier_ = "several faults, at last ";

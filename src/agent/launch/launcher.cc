@@ -70,6 +70,8 @@ Result<Launcher> Launcher::Create(const RunOptions& options, RankRange ranks,
   return launcher;
 }
 
+std::string RankName(Rank rank) { return fmt::format("rank.{}", rank.value()); }
+
 std::string Launcher::ErrorFile(Rank rank, Generation generation) const {
   return fmt::format("{}/errors/rank-{}.gen-{}.json", run_folder_, rank.value(),
                      generation.value());
@@ -167,6 +169,9 @@ Status Launcher::StartRank(Rank rank, const GenerationStart& start, ShimClient& 
     fds.extra.insert(fds.extra.end(), {arena_.get(), link.get()});
   }
   const WorkerStart request{start.facts.generation.value(), rank.value(), start.via_zygote, umask_};
+  std::vector<int> kept = {out.read.get(), err.read.get()};
+  if (link.valid()) kept.push_back(sinks.links.fd(rank));
+  sinks.kept.Keep(RankName(rank), kept);
   MUSTER_TRY(shim.StartWorker(request, fds));
   MUSTER_TRY(sinks.logs.Add({rank, start.facts.generation, Stream::kOut}, std::move(out.read)));
   return sinks.logs.Add({rank, start.facts.generation, Stream::kErr}, std::move(err.read));
@@ -186,6 +191,7 @@ Status Launcher::Start(const GenerationStart& start, ShimClient& shim, const Wor
     if (!arena_.valid() && errno != EINVAL) {
       return ErrnoError("create the collectives' arena", errno);
     }
+    if (arena_.valid()) sinks.kept.Keep(kArenaName, {arena_.get()});
   }
   // The new ranks first: they take longest.
   for (const Rank rank : start.ranks) MUSTER_TRY(StartRank(rank, start, shim, sinks));

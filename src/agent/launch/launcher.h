@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/keep/kept.h"
 #include "agent/launch/rank_links.h"
 #include "agent/launch/rank_range.h"
 #include "agent/launch/shim_client.h"
@@ -37,7 +38,14 @@ struct WorkerSinks {
   LogKeeper& logs;
   HeartbeatPages& pages;
   RankLinks& links;
+  Kept& kept;  ///< for who follows us: RankName of each rank, and kArenaName
 };
+
+inline constexpr const char* kArenaName = "arena";
+inline constexpr const char* kShimName = "shim";  ///< its socket and its pidfd
+/// Under which the descriptors of a rank are kept: stdout and stderr (read ends), then our end of
+/// its link when it has one.
+std::string RankName(Rank rank);
 
 class Launcher {
  public:
@@ -55,6 +63,8 @@ class Launcher {
   /// A new arena; asks for every rank that is to be started and lets the keepers go on.
   /// An error leaves the ranks before it asked for: a Stop ends them.
   Status Start(const GenerationStart& start, ShimClient& shim, const WorkerSinks& sinks);
+  /// The arena of a generation that another process of ours started; invalid: it has none.
+  void Adopt(Fd arena) { arena_ = std::move(arena); }
   /// Whoever is in a collective of the newest generation, or enters one, gets an error.
   void AbortCollectives(const std::string& reason);
 

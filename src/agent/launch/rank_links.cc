@@ -5,12 +5,21 @@
 namespace muster::agent {
 
 Result<Fd> RankLinks::Open(Rank rank) {
-  Close(rank);
   auto [host, worker] = MUSTER_TRY(os::RecoveryHost::Create());
+  MUSTER_TRY(Hold(rank, std::move(host)));
+  return std::move(worker);
+}
+
+Status RankLinks::Adopt(Rank rank, Fd host) {
+  return Hold(rank, os::RecoveryHost::Adopt(std::move(host)));
+}
+
+Status RankLinks::Hold(Rank rank, os::RecoveryHost host) {
+  Close(rank);
   const os::WatchId watch =
       MUSTER_TRY(loop_->Watch(host.fd(), EPOLLIN, [this, rank](std::uint32_t) { Read(rank); }));
   At(rank).emplace(Link{std::move(host), watch});
-  return std::move(worker);
+  return Ok();
 }
 
 void RankLinks::Commit(Rank rank, Generation generation, int arena) {

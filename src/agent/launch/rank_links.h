@@ -27,6 +27,13 @@ class RankLinks {
   /// A link for a new worker of `rank`, in the place of the last one; the value is the worker's
   /// end.
   Result<Fd> Open(Rank rank);
+  /// A link that another process of ours opened for a worker of `rank`.
+  Status Adopt(Rank rank, Fd host);
+  /// Our end of it; -1 without one.
+  int fd(Rank rank) const {
+    const auto& link = links_[ranks_.IndexOf(rank)];
+    return link ? link->host.fd() : -1;
+  }
   /// Tells a worker that waits with what to go on. One that is dying hears nothing: its death is
   /// seen elsewhere.
   void Commit(Rank rank, Generation generation, int arena);
@@ -38,6 +45,7 @@ class RankLinks {
     os::RecoveryHost host;
     os::WatchId watch;
   };
+  Status Hold(Rank rank, os::RecoveryHost host);
   void Close(Rank rank);
   void Read(Rank rank);
 

@@ -33,6 +33,7 @@ std::optional<ShimMessage> Decode(const shim::Packet& packet) {
   if (type == shim::Type::kStarted) return As<shim::Started>(packet);
   if (type == shim::Type::kExited) return As<shim::Exited>(packet);
   if (type == shim::Type::kStopped) return As<shim::Stopped>(packet);
+  if (type == shim::Type::kSynced) return As<shim::Synced>(packet);
   return std::nullopt;
 }
 
@@ -54,6 +55,12 @@ Result<ShimClient> ShimClient::Start(const ShimStart& start) {
       .new_session = true,
   }));
   return ShimClient(std::move(ours), std::move(process));
+}
+
+Result<ShimClient> ShimClient::Adopt(Fd socket, Fd pidfd) {
+  ShimClient client(std::move(socket), os::Process(0, std::move(pidfd)));
+  MUSTER_TRY(client.Send(shim::Message<shim::Resync>(shim::Type::kResync)));
+  return client;
 }
 
 Result<ShimMessage> ShimClient::AwaitHello() {

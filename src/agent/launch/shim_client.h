@@ -15,8 +15,8 @@
 
 namespace muster::agent {
 
-using ShimMessage =
-    std::variant<shim::Hello, shim::Zygote, shim::Started, shim::Exited, shim::Stopped>;
+using ShimMessage = std::variant<shim::Hello, shim::Zygote, shim::Started, shim::Exited,
+                                 shim::Stopped, shim::Synced>;
 
 /// The descriptors of a worker. Borrowed: the shim gets duplicates.
 struct WorkerFds {
@@ -46,6 +46,10 @@ struct ShimStart {
 class ShimClient {
  public:
   static Result<ShimClient> Start(const ShimStart& start);
+
+  /// That of a process before this one, by `socket` and `pidfd`; asks it for all that it knows
+  /// (shim::Resync).
+  static Result<ShimClient> Adopt(Fd socket, Fd pidfd);
 
   /// Waits until the shim has set itself up.
   Result<ShimMessage> AwaitHello();

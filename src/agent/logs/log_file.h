@@ -11,7 +11,9 @@ namespace muster::agent {
 
 class LogFile {
  public:
-  LogFile(FileSystem& files, std::string path) : file_(files, std::move(path), 0600) {}
+  /// `size`: of the file as another process of ours left it.
+  LogFile(FileSystem& files, std::string path, std::uint64_t size = 0)
+      : file_(files, std::move(path), 0600), size_(size) {}
 
   /// Appends `bytes`, with a marker in front when `missing` bytes or earlier ones could not be
   /// kept. Returns how many bytes were lost by this call, `missing` included. An empty call makes

@@ -28,8 +28,10 @@ constexpr int kPipeBytes = 1 << 20;
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
 
 struct Log {
-  Log(const LogId& log_id, Bytes capacity) : id(log_id), buffer(capacity) {}
+  Log(const LogId& log_id, Bytes capacity, std::uint64_t file_size)
+      : id(log_id), size(file_size), buffer(capacity) {}
   const LogId id;
+  const std::uint64_t size;  // of its file, before
   StreamBuffer buffer;
   Fd pipe;                       // the reader's, once handed over
   Instant deadline = kNever;     // under the keeper's mutex
@@ -64,11 +66,11 @@ class LogKeeper::Impl {
     return Ok();
   }
 
-  Status Add(const LogId& id, Fd pipe) {
+  Status Add(const LogId& id, Fd pipe, std::uint64_t size) {
     if (::fcntl(pipe.get(), F_SETFL, O_NONBLOCK) < 0) return ErrnoError("pipe", errno);
     // Best effort: an unprivileged user has only so much memory for pipes.
     ::fcntl(pipe.get(), F_SETPIPE_SZ, kPipeBytes);
-    auto log = std::make_shared<Log>(id, options_.stream_capacity);
+    auto log = std::make_shared<Log>(id, options_.stream_capacity, size);
     log->pipe = std::move(pipe);
     const MutexLock lock(mutex_);
     logs_[id] = log;
@@ -258,11 +260,9 @@ class LogKeeper::Impl {
   }
 
   Output NewOutput(const LogPointer& log) {
-    const std::string path =
-        fmt::format("{}/rank-{}/gen-{}.{}", options_.folder, log->id.rank.value(),
-                    log->id.generation.value(), NameOf(log->id.stream));
-    return {log, LogFile(*options_.files, path + ".log"), LogMarks(*options_.files, path + ".idx"),
-            LineFramer(), false};
+    const std::string path = PathOf(options_.folder, log->id);
+    return {log, LogFile(*options_.files, path + ".log", log->size),
+            LogMarks(*options_.files, path + ".idx"), LineFramer(), false};
   }
 
   void WriteOut(Output& output) {
@@ -326,7 +326,14 @@ Result<std::unique_ptr<LogKeeper>> LogKeeper::Start(const LogKeeperOptions& opti
 LogKeeper::LogKeeper(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 LogKeeper::~LogKeeper() { impl_->Stop(milliseconds(500)); }
 
-Status LogKeeper::Add(const LogId& id, Fd pipe) { return impl_->Add(id, std::move(pipe)); }
+std::string LogKeeper::PathOf(const std::string& folder, const LogId& id) {
+  return fmt::format("{}/rank-{}/gen-{}.{}", folder, id.rank.value(), id.generation.value(),
+                     NameOf(id.stream));
+}
+
+Status LogKeeper::Add(const LogId& id, Fd pipe, std::uint64_t size) {
+  return impl_->Add(id, std::move(pipe), size);
+}
 void LogKeeper::Finish(Rank rank, Generation generation, Instant deadline) {
   impl_->Finish(rank, generation, deadline);
 }

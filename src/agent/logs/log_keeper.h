@@ -45,8 +45,10 @@ class LogKeeper {
   static Result<std::unique_ptr<LogKeeper>> Start(const LogKeeperOptions& options);
   ~LogKeeper();
 
-  /// Takes over the read end of a pipe.
-  Status Add(const LogId& id, Fd pipe);
+  /// Takes over the read end of a pipe; `size` bytes of it are in its file already.
+  Status Add(const LogId& id, Fd pipe, std::uint64_t size = 0);
+  /// Where its bytes go, without ".log".
+  static std::string PathOf(const std::string& folder, const LogId& id);
   /// The worker is dead: its pipe is read to its end, or to `deadline`, when a child of its own
   /// still holds it.
   void Finish(Rank rank, Generation generation, Instant deadline);

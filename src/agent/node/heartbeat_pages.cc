@@ -1,6 +1,10 @@
 #include "agent/node/heartbeat_pages.h"
 
+#include <fmt/format.h>
+
 namespace muster::agent {
+
+std::string PageName(Rank rank) { return fmt::format("page.{}", rank.value()); }
 
 Result<HeartbeatPages> HeartbeatPages::Create(RankRange ranks) {
   HeartbeatPages pages(ranks);
@@ -8,6 +12,14 @@ Result<HeartbeatPages> HeartbeatPages::Create(RankRange ranks) {
     pages.pages_.push_back(MUSTER_TRY(os::HeartbeatReader::Create(ranks.At(i))));
   }
   pages.sequence_.resize(ranks.count);
+  return pages;
+}
+
+Result<HeartbeatPages> HeartbeatPages::Adopt(RankRange ranks, std::vector<Fd> fds,
+                                             std::vector<std::uint64_t> sequences) {
+  HeartbeatPages pages(ranks);
+  for (Fd& fd : fds) pages.pages_.push_back(MUSTER_TRY(os::HeartbeatReader::Adopt(std::move(fd))));
+  pages.sequence_ = std::move(sequences);
   return pages;
 }
 

@@ -42,7 +42,7 @@ Status NodeRunner::SetUp() {
                                        .console = options_.console,
                                        .clock = options_.clock,
                                        .tap = RuleTap()}));
-  MUSTER_TRY(StartShim());
+  MUSTER_TRY(options_.place ? ResumeNode(*options_.place) : StartShim());
   housekeep_ = loop_.After(kHousekeeping, [this] { Housekeep(); });
   return Ok();
 }
@@ -56,13 +56,21 @@ void NodeRunner::Do(const order::Seat& order) {
 }
 
 Status NodeRunner::TakeSeat(std::uint32_t first) {
+  if (std::exchange(seat_taken_over_, false) && ranks_.first == first) return Ok();
   ranks_.first = first;
   pages_.emplace(MUSTER_TRY(HeartbeatPages::Create(ranks_)));
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    kept().Keep(PageName(ranks_.At(i)), {pages_->fd(ranks_.At(i))});
+  }
+  OpenLinks();
+  return Ok();
+}
+
+void NodeRunner::OpenLinks() {
   links_.emplace(loop_, ranks_, [this](Rank rank, const os::RecoveryHost::Message& message) {
     Tell(report::Standing{rank, At(rank).spawned, message.quiesced.has_value()});
   });
-  launcher_->Seat(first);
-  return Ok();
+  launcher_->Seat(ranks_.first);
 }
 
 void NodeRunner::Do(const order::Renew&) {
@@ -123,7 +131,7 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
        use_zygote_,
        order.ranks,
        order.keepers},
-      *shim_, {*logs_, *pages_, *links_});
+      *shim_, {*logs_, *pages_, *links_, kept()});
 }
 
 void NodeRunner::Do(const order::Go&) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/keep/kept.h"
 #include "agent/launch/launcher.h"
 #include "agent/launch/shim_client.h"
 #include "agent/logs/console.h"
@@ -25,6 +26,17 @@
 
 namespace muster::agent {
 
+/// Where the node of a process stood that this one follows.
+struct NodePlace {
+  Generation generation;                 ///< 0: none began
+  std::vector<Generation> spawned{};     ///< by rank of the node
+  std::vector<bool> runs{};              ///< by rank: its process was there
+  std::vector<std::uint64_t> records{};  ///< by rank: of its steps the last that was reported
+};
+
+/// What workers get between TERM and KILL when nobody is left to order it, at most.
+inline constexpr auto kOrphanGrace = std::chrono::seconds(10);
+
 struct NodeOptions {
   const RunOptions* job = nullptr;  ///< outlives the runner
   std::uint32_t ranks = 0;          ///< of the job, on this node
@@ -37,11 +49,15 @@ struct NodeOptions {
   std::shared_ptr<Console> console;  ///< where workers' lines go
   const Clock* clock = nullptr;
   std::uint64_t soft_nofile = 0;  ///< the limit that workers are to find; 0: ours
+  Kept* kept = nullptr;           ///< outlives the runner; null: nothing is kept
+  /// Of a process that died: its shim and workers are taken over, with what `kept` has of them.
+  std::optional<NodePlace> place{};
 };
 
 class NodeRunner final : public Node {
  public:
-  /// Starts the shim and, for programs that have one, the zygote. The loop outlives it.
+  /// Starts the shim and, for programs that have one, the zygote; or takes them over (place): what
+  /// happened meanwhile is reported by the loop. The loop outlives it.
   static Result<std::unique_ptr<NodeRunner>> Create(NodeOptions options, os::EventLoop& loop,
                                                     OnReport on_report);
   void Send(const Order& order) override;
@@ -62,9 +78,19 @@ class NodeRunner final : public Node {
   NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_report);
   Status SetUp();
 
+  // node_resume.cc: after the death of the process that had the node before
+  Status ResumeNode(const NodePlace& place);
+  Status ResumeShim();
+  void TakeNote(const ShimMessage& message);
+  Status ResumeWorkers(const NodePlace& place);
+  Status ResumeLogs(Rank rank, std::vector<Fd> fds);
+  void TellMissed(const NodePlace& place);
+  Kept& kept() { return options_.kept != nullptr ? *options_.kept : nothing_kept_; }
+
   // node_runner.cc: orders
   void Do(const order::Seat& order);
   Status TakeSeat(std::uint32_t first);
+  void OpenLinks();
   void Do(const order::Renew& order);
   void Do(const order::Start& order);
   void Do(const order::Go& order);
@@ -108,12 +134,16 @@ class NodeRunner final : public Node {
   void Housekeep();
   void TellLosses();
   Status StartRules();
+  std::vector<Generation> SpawnedOfJob() const;
   void BeginRules();
   std::function<void(const LogId&, std::string_view)> RuleTap();
 
   Worker& At(Rank rank) { return workers_[ranks_.IndexOf(rank)]; }
 
   const NodeOptions options_;
+  Kept nothing_kept_;
+  bool seat_taken_over_ = false;      ///< pages and links are there
+  std::vector<shim::Exited> missed_;  ///< ends that nobody may have heard of
   os::EventLoop& loop_;
   OnReport on_report_;
   RankRange ranks_;

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <csignal>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "agent/run/fault_record.h"
 #include "agent/shim/job_cgroup.h"
 #include "os/signals.h"
+#include "os/wait_fd.h"
 
 namespace muster::agent {
 namespace {
@@ -18,7 +20,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr auto kOrphanGrace = seconds(10);
 constexpr auto kShimExit = seconds(15);
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
@@ -36,8 +37,11 @@ std::string WhatItLoads(const RunOptions& job) {
 bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
   Instant deadline = MonotonicClock::now() + kShimExit;
   while (MonotonicClock::now() < deadline) {
-    const auto ended = shim.process().Wait(milliseconds(50));
-    if (!ended || *ended) return ended.has_value();
+    const auto ended = os::WaitFd(shim.process().pidfd(), POLLIN, milliseconds(50));
+    if (!ended || *ended) {
+      static_cast<void>(shim.process().Poll());  // one that was taken over is no child of ours
+      return ended.has_value();
+    }
     sigset_t waiting;
     ::sigpending(&waiting);
     const bool interrupted = ::sigismember(&waiting, SIGINT) == 1;
@@ -55,6 +59,7 @@ Status NodeRunner::StartShim() {
                                     .id = options_.shim_id,
                                     .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
                                     .soft_nofile = options_.soft_nofile})));
+  kept().Keep(kShimName, {shim_->fd(), shim_->process().pidfd()});
   Handle(MUSTER_TRY(shim_->AwaitHello()));
   shim_watch_ =
       MUSTER_TRY(loop_.Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
@@ -139,6 +144,7 @@ void NodeRunner::HandleExited(const shim::Exited& exited) {
     report.exception = ExceptionLine(LastWordsOf(rank, spawned));
   }
   logs_->Finish(rank, spawned, options_.clock->Now() + seconds(1));
+  if (current) kept().Drop(RankName(rank));
   Tell(std::move(report));
 }
 
@@ -159,6 +165,7 @@ void NodeRunner::LeaveShim() {
   const bool gone = shim_->Goodbye() && AwaitShimExit(*shim_, options_.job->policy.kill_limit);
   if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
     shim_.reset();
+    kept().Drop(kShimName);
     return;
   }
   Sweep();
@@ -167,7 +174,10 @@ void NodeRunner::LeaveShim() {
 void NodeRunner::Sweep() {
   if (shim_watch_) loop_.Remove(*shim_watch_);
   shim_watch_.reset();
+  // One that was taken over is no child of ours: the sweep does not meet it.
+  if (shim_) static_cast<void>(shim_->process().Send(SIGKILL));
   shim_.reset();
+  kept().Drop(kShimName);
   if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
 }
 

@@ -129,14 +129,18 @@ Status NodeRunner::StartRules() {
   return Ok();
 }
 
-/// Of ranks elsewhere nothing is expected here.
-void NodeRunner::BeginRules() {
-  if (!rules_) return;
+std::vector<Generation> NodeRunner::SpawnedOfJob() const {
   std::vector<Generation> spawned(options_.job->ranks);
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     spawned[ranks_.At(i).value()] = workers_[i].spawned;
   }
-  rules_->Begin(generation_, std::move(spawned));
+  return spawned;
+}
+
+/// Of ranks elsewhere nothing is expected here.
+void NodeRunner::BeginRules() {
+  if (!rules_) return;
+  rules_->Begin(generation_, SpawnedOfJob());
   for (std::uint32_t i = 0; i < options_.job->ranks; ++i) {
     if (!ranks_.Has(Rank(i))) rules_->Finish(Rank(i));
   }

@@ -66,6 +66,12 @@ void RuleEngine::Go(Instant now) {
   next_ = now;  // looked for anew by the next Tick
 }
 
+void RuleEngine::Resume(Generation generation, Instant now) {
+  Begin(generation, now);
+  for (const auto& watch : watches_) watch->Resume(now);
+  next_ = now;
+}
+
 void RuleEngine::Pause() { judging_ = false; }
 
 void RuleEngine::Finish(Rank rank, Instant now) {

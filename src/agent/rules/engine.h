@@ -58,6 +58,9 @@ class RuleEngine {
 
   void Begin(Generation generation, Instant now);
   void Go(Instant now);
+  /// In the place of Begin and Go, when others judged the generation before: what it was to have
+  /// said by now counts as said, so that only a silence from here on is one.
+  void Resume(Generation generation, Instant now);
   void Pause();
   /// The rank ended well: nothing more is expected of it.
   void Finish(Rank rank, Instant now);

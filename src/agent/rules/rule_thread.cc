@@ -26,6 +26,7 @@ struct Chunk {
 struct Began {
   Generation generation;
   std::vector<Generation> spawned;
+  bool before = false;  ///< by others
 };
 struct Gone {};
 struct Paused {};
@@ -128,7 +129,11 @@ struct RuleThread::Shared {
       const LogId& id = entry.first;
       return spawned.size() <= id.rank.value() || spawned[id.rank.value()] != id.generation;
     });
-    engine.Begin(began.generation, time);
+    if (began.before) {
+      engine.Resume(began.generation, time);
+    } else {
+      engine.Begin(began.generation, time);
+    }
   }
   void Take(const Gone&, Instant time) { engine.Go(time); }
   void Take(const Paused&, Instant) { engine.Pause(); }
@@ -164,6 +169,10 @@ void RuleThread::Bytes(const LogId& id, std::string_view bytes) { shared_->PushB
 
 void RuleThread::Begin(Generation generation, std::vector<Generation> spawned) {
   shared_->Push({shared_->clock.Now(), Began{generation, std::move(spawned)}});
+}
+
+void RuleThread::Resume(Generation generation, std::vector<Generation> spawned) {
+  shared_->Push({shared_->clock.Now(), Began{generation, std::move(spawned), true}});
 }
 void RuleThread::Go() { shared_->Push({shared_->clock.Now(), Gone{}}); }
 void RuleThread::Pause() { shared_->Push({shared_->clock.Now(), Paused{}}); }

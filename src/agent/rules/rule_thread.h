@@ -36,6 +36,8 @@ class RuleThread {
   void Bytes(const LogId& id, std::string_view bytes);
   /// `spawned`: by rank, the generation of the process whose lines count.
   void Begin(Generation generation, std::vector<Generation> spawned);
+  /// In the place of Begin and Go (RuleEngine::Resume).
+  void Resume(Generation generation, std::vector<Generation> spawned);
   void Go();
   void Pause();
   void Finish(Rank rank);

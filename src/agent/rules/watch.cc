@@ -34,6 +34,14 @@ void RuleEngine::Watch::Begin(std::uint32_t ranks) {
 
 void RuleEngine::Watch::Go(Instant now) { go_ = now; }
 
+void RuleEngine::Watch::Resume(Instant now) {
+  go_ = now;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    states_[i].match = now;
+    states_[i].speaker = Rank(static_cast<std::uint32_t>(i));
+  }
+}
+
 bool RuleEngine::Watch::AllFinished() const {
   return std::ranges::all_of(finished_, [](bool finished) { return finished; });
 }

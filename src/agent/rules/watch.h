@@ -30,6 +30,8 @@ struct RuleEngine::Watch {
   void Begin(std::uint32_t ranks);
   /// The start cut-off counts from here.
   void Go(Instant now);
+  /// Behind Begin: as if a line had matched just now.
+  void Resume(Instant now);
   void Finish(Rank rank, Instant now);
   void Gap(Rank rank, Instant now);
   void Skip(nanoseconds time);

@@ -75,6 +75,18 @@ class Accounting {
     std::uint64_t target = 0;        ///< `furthest` when the fault struck
     std::int64_t replay_end_ns = 0;  ///< when it had done `target` again; 0: not there yet
   };
+  template <typename A>
+  friend void Fields(A& a, Accounting& m) {
+    a("ranks", m.ranks_), a("closed", m.closed_), a("closed_silent", m.closed_silent_);
+    a("lost", m.lost_), a("silent", m.silent_), a("recovery", m.recovery_);
+    a("replay", m.replay_), a("faults", m.faults_), a("open", m.open_);
+    a("started", m.started_), a("began", m.began_), a("worked", m.worked_s_);
+    a("died", m.died_), a("paused", m.paused_), a("stopped", m.stopped_), a("again", m.again_);
+    a("restarted", m.restarted_), a("start_end", m.start_end_);
+    a("fault_generation", m.fault_generation_), a("newest_step", m.newest_step_);
+    a("first_begin", m.first_begin_ns_), a("last_end", m.last_end_ns_);
+    a("useful", m.useful_us_);
+  }
   void Close(Instant now);
   void CloseWithoutStep();
   LostSeconds SilentLoss(Instant now) const;

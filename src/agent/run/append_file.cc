@@ -1,5 +1,7 @@
 #include "agent/run/append_file.h"
 
+#include <fstream>
+
 namespace muster::agent {
 
 void AppendFile::Append(std::string_view lines) {
@@ -9,6 +11,12 @@ void AppendFile::Append(std::string_view lines) {
   }
   backlog_ += lines;
   Flush();
+}
+
+void AppendFile::GoOn() {
+  std::ifstream file(path_, std::ios::binary);
+  if (!file.seekg(-1, std::ios::end)) return;  // there is none, or it is empty
+  if (file.get() != '\n') Append("\n");
 }
 
 bool AppendFile::Flush() {

@@ -15,10 +15,12 @@ namespace muster::agent {
 class AppendFile {
  public:
   AppendFile(FileSystem& files, std::string path, Bytes max_backlog = 4_MiB)
-      : file_(files, std::move(path), 0644), max_backlog_(max_backlog) {}
+      : path_(path), file_(files, std::move(path), 0644), max_backlog_(max_backlog) {}
 
   /// `lines` ends with a newline.
   void Append(std::string_view lines);
+  /// Another process of ours wrote to it and died: ends a line that it did not.
+  void GoOn();
   /// Tries the backlog again. True when nothing waits.
   bool Flush();
   /// Bytes of lines for which the backlog had no room.
@@ -27,6 +29,7 @@ class AppendFile {
   std::uint64_t waiting_bytes() const { return backlog_.size(); }
 
  private:
+  std::string path_;
   ReopeningFile file_;
   Bytes max_backlog_;
   std::string backlog_;  ///< may begin inside a line, whose front is in the file

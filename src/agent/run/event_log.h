@@ -40,6 +40,8 @@ class EventLog {
 
   /// Returns the time that it wrote.
   Instant Add(std::string_view event, std::initializer_list<Field> fields = {});
+  /// Behind those of another process of ours.
+  void GoOn() { file_.GoOn(); }
   bool Flush() { return file_.Flush(); }
   /// Bytes of events that are not in the file: dropped, or still waiting for room.
   std::uint64_t unwritten_bytes() const { return file_.lost_bytes() + file_.waiting_bytes(); }

@@ -2,10 +2,33 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace muster::agent {
+
+namespace {
+
+constexpr std::int64_t kTail = 4096;  // some lines
+
+/// The number of the last whole line's record; 0 without one.
+std::uint64_t LastRecordIn(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) return 0;
+  const std::int64_t size = file.tellg();
+  file.seekg(std::max<std::int64_t>(0, size - kTail));
+  const std::string tail(std::istreambuf_iterator<char>(file), {});
+  constexpr std::string_view kFront = "{\"seq\":";
+  const std::size_t last = tail.rfind(kFront, tail.rfind('\n'));
+  if (last == std::string::npos || tail.rfind('\n') == std::string::npos) return 0;
+  return std::strtoull(tail.c_str() + last + kFront.size(), nullptr, 10);
+}
+
+}  // namespace
 
 std::string FormatStep(const os::StepRecord& record) {
   const std::string loss =
@@ -26,14 +49,22 @@ std::string FormatStep(const os::StepRecord& record) {
 }
 
 StepFiles::StepFiles(FileSystem& files, const std::string& folder, std::uint32_t ranks)
-    : lines_(ranks) {
+    : lines_(ranks), written_(ranks) {
   for (std::uint32_t i = 0; i < ranks; ++i) {
-    files_.emplace_back(files, fmt::format("{}/rank-{}.jsonl", folder, i));
+    paths_.push_back(fmt::format("{}/rank-{}.jsonl", folder, i));
+    files_.emplace_back(files, paths_.back());
+  }
+}
+
+void StepFiles::GoOn() {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    written_[i] = LastRecordIn(paths_[i]);
+    files_[i].GoOn();
   }
 }
 
 void StepFiles::Add(Rank rank, const os::StepRecord& record) {
-  lines_[rank.value()] += FormatStep(record);
+  if (record.sequence > written_[rank.value()]) lines_[rank.value()] += FormatStep(record);
 }
 
 void StepFiles::Write() {

@@ -15,6 +15,8 @@ class StepFiles {
 
   /// Each rank's own in order; they wait for Write.
   void Add(Rank rank, const os::StepRecord& record);
+  /// Behind the lines of another process of ours; records that it wrote are not written again.
+  void GoOn();
   /// Writes what was added.
   void Write();
   /// Tries again what a full disk refused. True when every line is in its file.
@@ -24,7 +26,9 @@ class StepFiles {
 
  private:
   std::vector<AppendFile> files_;
-  std::vector<std::string> lines_;  ///< by rank, added and not written
+  std::vector<std::string> lines_;      ///< by rank, added and not written
+  std::vector<std::string> paths_;      ///< by rank
+  std::vector<std::uint64_t> written_;  ///< by rank: up to this record, by others
 };
 
 /// One line of steps/rank-R.jsonl, newline included.

@@ -89,6 +89,9 @@ void Shim::ContinueEnding() {
   stopped_.time_ns = NowNs();
   report_stopped_ = true;
   ending_ = Ending::kNo;
+  for (Worker& worker : workers_) {
+    if (worker.state == Worker::State::kTold) worker.state = Worker::State::kFree;
+  }
   cgroup_.Renew();
 }
 

@@ -26,12 +26,14 @@ enum class Type : std::uint16_t {
   kStop = 4,
   kGoodbye = 5,
   kHelp = 6,
+  kResync = 7,
   // shim → controller
   kHello = 101,
   kZygote = 102,
   kStarted = 103,
   kExited = 104,
   kStopped = 105,
+  kSynced = 106,
   // shim ↔ zygote
   kFork = 201,
   kForked = 202,
@@ -94,6 +96,12 @@ struct Goodbye {
   Header header{};
 };
 
+/// A controller took the place of one that died. Answered by kHello, kZygote, kStarted of every
+/// worker that lives, kExited of those that ended since the last stop, told or not, and kSynced.
+struct Resync {
+  Header header{};
+};
+
 struct Hello {
   Header header{};
   std::int32_t pid = 0;
@@ -139,6 +147,11 @@ struct Stopped {
   std::uint32_t left = 0;  ///< processes that survived SIGKILL for 5 s (state D)
   std::uint32_t reserved = 0;
   std::int64_t time_ns = 0;
+};
+
+/// Behind everything that kResync asked for.
+struct Synced {
+  Header header{};
 };
 
 /// The zygote's first packet: it has loaded what its copies need.

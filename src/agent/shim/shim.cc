@@ -187,6 +187,20 @@ void Shim::HandleControl(Packet* packet) {
   } else if (type == Type::kGoodbye) {
     leaving_ = true;
     BeginStop(SIGKILL, 0);
+  } else if (type == Type::kResync) {
+    Resync();
+  }
+}
+
+void Shim::Resync() {
+  report_hello_ = report_synced_ = true;
+  report_zygote_ = zygote_ != 0;
+  for (Worker& worker : workers_) {
+    if (worker.state == Worker::State::kRunning) worker.report_start = true;
+    if (worker.state == Worker::State::kTold) {
+      worker.state = Worker::State::kDead;
+      worker.report_exit = true;
+    }
   }
 }
 
@@ -235,10 +249,14 @@ void Shim::Report() {
     if (worker.report_start) worker.report_start = !Send(&worker.started, sizeof(worker.started));
     if (worker.report_start || !worker.report_exit) continue;
     worker.report_exit = !Send(&worker.exited, sizeof(worker.exited));
-    if (!worker.report_exit) worker.state = Worker::State::kFree;
+    if (!worker.report_exit) worker.state = Worker::State::kTold;
   }
   // Last, so that every exit is known before it.
   if (report_stopped_ && !blocked_) report_stopped_ = !Send(&stopped_, sizeof(stopped_));
+  if (report_synced_ && !blocked_) {
+    const auto synced = Message<Synced>(Type::kSynced);
+    report_synced_ = !Send(&synced, sizeof(synced));
+  }
 }
 
 }  // namespace muster::agent::shim

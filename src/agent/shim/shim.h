@@ -30,8 +30,9 @@ struct ShimOptions {
 };
 
 struct Worker {
-  /// kQueued: the zygote has enough to do. kForking: its answer is awaited.
-  enum class State : std::uint8_t { kFree, kQueued, kForking, kRunning, kDead };
+  /// kQueued: the zygote has enough to do. kForking: its answer is awaited. kTold: its end was
+  /// reported, and is kept for another controller while the slot is not needed.
+  enum class State : std::uint8_t { kFree, kQueued, kForking, kRunning, kDead, kTold };
   State state = State::kFree;
   bool report_start = false;
   bool report_exit = false;
@@ -61,6 +62,7 @@ class Shim {
   void Dispatch(const Ready& ready);
   void ReceiveControl();
   void HandleControl(Packet* packet);
+  void Resync();
   void ReceiveZygote();
   void Report();
   bool Send(const void* message, std::size_t size);
@@ -104,6 +106,7 @@ class Shim {
   bool report_hello_ = true;
   bool report_zygote_ = false;
   bool report_stopped_ = false;
+  bool report_synced_ = false;
   bool blocked_ = false;  ///< the control socket is full; wait for POLLOUT
   bool leaving_ = false;  ///< goodbye, or no controller any more: exit when nothing is left
   Ending ending_ = Ending::kNo;

@@ -63,10 +63,12 @@ int MissingFds(const Packet& packet) { return packet.fd_count == 0 ? EMFILE : EI
 }  // namespace
 
 Worker* Shim::FreeSlot() {
+  Worker* told = nullptr;
   for (Worker& worker : workers_) {
     if (worker.state == Worker::State::kFree && !worker.report_start) return &worker;
+    if (worker.state == Worker::State::kTold) told = &worker;
   }
-  return nullptr;
+  return told;
 }
 
 /// A child that dies at birth, or cannot be born, shows that this cgroup is not for us.

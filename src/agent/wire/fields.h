@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "agent/coordinator/job_fields.h"
 #include "agent/node/messages.h"
 
 namespace muster::agent::wire {
@@ -44,18 +45,8 @@ constexpr std::string_view NameOf(const report::Ended*) { return "ended"; }
 template <typename Message>
 concept OnWire = requires(const Message* message) { NameOf(message); };
 
-// Parts of messages.
+// Parts of messages; RuleKill and Ending are coordinator/job_fields.h's.
 
-template <typename A>
-void Fields(A& a, RuleKill& m) {
-  a("name", m.name), a("why", m.why);
-}
-template <typename A>
-void Fields(A& a, Ending& m) {
-  a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
-  a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
-  a("rule", m.rule), a("advice", m.advice), a("node", m.node);
-}
 template <typename A>
 void Fields(A& a, os::StepRecord& m) {
   a("seq", m.sequence), a("step", m.step), a.Time("begin_ns", m.begin_ns);

@@ -1,0 +1,85 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "agent/coordinator/job_fields.h"
+#include "agent/coordinator/run_loop.h"
+#include "agent/keep/archive.h"
+#include "base/text.h"
+#include "profile/report/text.h"
+
+namespace muster::agent {
+
+/// Everything that whoever follows must know and cannot learn from the shim or the run folder.
+template <typename A>
+void RunLoop::FieldsOfRun(A& a) {
+  a("state", state_), a("accounting", accounting_), a("pids", pids_), a("records", records_);
+  a("missed", missed_steps_), a("store_port", store_port_), a("asked", asked_);
+  a("worker_started", worker_started_), a("reports_steps", reports_steps_);
+  a("ready", ready_), a("durable", durable_), a("faults", faults_), a("kept", kept_);
+  a("fault_sentence", fault_sentence_), a("earlier", earlier_), a("last_fault", last_fault_);
+  a("told_exec", told_exec_);
+}
+
+void RunLoop::Save() {
+  if (!host_.kept->supervised()) return;
+  ArchiveWriter writer;
+  FieldsOfRun(writer);
+  host_.kept->Save(writer.Take());
+}
+
+/// False when there was none before this one, or none that had begun.
+bool RunLoop::Restore() {
+  const PastLife& past = host_.kept->past();
+  if (!past.state) return false;
+  ArchiveReader reader(*past.state);
+  FieldsOfRun(reader);
+  if (!reader.whole()) return false;
+  events_.GoOn();
+  steps_->GoOn();
+  written_ = Ok();
+  return true;
+}
+
+NodePlace RunLoop::PlaceOfNode() const {
+  NodePlace place{.generation = state_.generation, .records = records_};
+  for (const RankStatus& rank : state_.ranks) {
+    place.spawned.push_back(rank.spawned);
+    place.runs.push_back(rank.state == RankState::kRunning);
+  }
+  return place;
+}
+
+void RunLoop::GoOn() {
+  const PastLife& past = host_.kept->past();
+  events_.Add("coordinator_back", {{"gen", state_.generation.value()},
+                                   {"pid", ::getpid()},
+                                   {"died", past.death},
+                                   {"died_ns", past.died.time_since_epoch().count()},
+                                   {"lives", past.count + 1}});
+  TellGoOn();
+  // What a dead worker left behind went with the process that had read it.
+  for (PendingFault& pending : faults_) pending.has_words = true;
+  WriteFaults(false);
+  const Phase before = state_.phase;
+  if (before == Phase::kIdle) return Feed({.kind = Event::Kind::kStart});
+  const Plan plan = Resume(state_, clock_.Now(), options_.policy);
+  state_ = plan.next;
+  Save();
+  if (!plan.reason.empty()) console_->Say("muster: " + plan.reason);
+  for (const Action& action : plan.actions) Apply(action);
+  ArmTick();
+}
+
+void RunLoop::TellGoOn() {
+  const PastLife& past = host_.kept->past();
+  const auto away = std::chrono::duration<double>(clock_.Now() - past.died).count();
+  console_->Say(
+      fmt::format("muster: the process that steers the run was {}; another one is in its place "
+                  "after {}{}",
+                  past.death, profile::FormatSeconds(away),
+                  state_.phase == Phase::kRunning
+                      ? fmt::format(": {} not disturbed", Counted(state_.ranks.size(), "rank"))
+                      : ""));
+}
+
+}  // namespace muster::agent

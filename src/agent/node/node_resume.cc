@@ -1,0 +1,139 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "agent/node/node_runner.h"
+#include "os/wait_fd.h"
+
+namespace muster::agent {
+namespace {
+
+// The shim never blocks, and has at most a packet for each worker to say.
+constexpr auto kShimAnswers = std::chrono::seconds(5);
+
+std::uint64_t SizeOf(const std::string& path) {
+  std::error_code absent;
+  const auto size = std::filesystem::file_size(path, absent);
+  return absent ? 0 : size;
+}
+
+bool Has(const std::vector<shim::Exited>& ends, Rank rank) {
+  return std::ranges::any_of(ends, [&](const auto& end) { return Rank(end.rank) == rank; });
+}
+
+}  // namespace
+
+Status NodeRunner::ResumeNode(const NodePlace& place) {
+  generation_ = place.generation;
+  generation_begin_ = options_.clock->Now();
+  for (std::size_t i = 0; i < std::min(workers_.size(), place.spawned.size()); ++i) {
+    workers_[i].spawned = place.spawned[i];
+  }
+  if (const Status resumed = ResumeShim(); !resumed) {
+    if (!shim_) return StartShim();  // there was none yet
+    loop_.Post([this] { LoseShim("muster-shim died, and every worker with it"); });
+    return Ok();
+  }
+  MUSTER_TRY(ResumeWorkers(place));
+  shim_watch_ =
+      MUSTER_TRY(loop_.Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
+  EnsureZygote();
+  loop_.Post([this, place] { TellMissed(place); });
+  PublishLater();
+  return Ok();
+}
+
+Status NodeRunner::ResumeShim() {
+  std::vector<Fd> fds = kept().Take(kShimName);
+  if (fds.size() != 2) return Error(Code::kNotFound, "there was no shim");
+  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(fds[0]), std::move(fds[1]))));
+  const Instant deadline = options_.clock->Now() + kShimAnswers;
+  for (;;) {
+    const auto message = shim_->Receive();
+    if (!message && message.error().code() == Code::kInvalid) continue;
+    if (!message) return message.error();
+    if (*message && std::holds_alternative<shim::Synced>(**message)) return Ok();
+    if (*message) {
+      TakeNote(**message);
+    } else if (!MUSTER_TRY(os::WaitFd(shim_->fd(), POLLIN, deadline - options_.clock->Now()))) {
+      return Error(Code::kDeadline, "muster-shim does not answer");
+    }
+  }
+}
+
+/// Of what the shim said to the process before, and may say once more.
+void NodeRunner::TakeNote(const ShimMessage& message) {
+  const auto newest = [&](const auto& said) {
+    const Rank rank(said.rank);
+    return ranks_.Has(rank) && At(rank).spawned == Generation(said.generation);
+  };
+  if (const auto* hello = std::get_if<shim::Hello>(&message)) {
+    cgroup_ = hello->has_cgroup != 0 ? hello->cgroup : "";
+  } else if (const auto* zygote = std::get_if<shim::Zygote>(&message)) {
+    zygote_alive_ = zygote->alive != 0;
+    zygote_ready_ = zygote_alive_ && zygote->ready != 0;
+    zygote_was_ready_ = zygote_was_ready_ || zygote_ready_;
+    zygote_pid_ = zygote->pid;
+  } else if (const auto* started = std::get_if<shim::Started>(&message)) {
+    if (newest(*started) && started->error == 0) At(Rank(started->rank)).pid = started->pid;
+  } else if (const auto* exited = std::get_if<shim::Exited>(&message)) {
+    if (!newest(*exited)) return;
+    At(Rank(exited->rank)).pid = 0;
+    if (!Has(missed_, Rank(exited->rank))) missed_.push_back(*exited);
+  }
+}
+
+Status NodeRunner::ResumeWorkers(const NodePlace& place) {
+  std::vector<Fd> pages;
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    for (Fd& fd : kept().Take(PageName(ranks_.At(i)))) pages.push_back(std::move(fd));
+  }
+  // Without all of them no rank was ever started.
+  if (pages.size() != ranks_.count) return Ok();
+  std::vector<std::uint64_t> records = place.records;
+  records.resize(ranks_.count);
+  pages_.emplace(MUSTER_TRY(HeartbeatPages::Adopt(ranks_, std::move(pages), std::move(records))));
+  OpenLinks();
+  seat_taken_over_ = true;
+  if (auto arena = kept().Take(kArenaName); !arena.empty()) launcher_->Adopt(std::move(arena[0]));
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    MUSTER_TRY(ResumeLogs(ranks_.At(i), kept().Take(RankName(ranks_.At(i)))));
+  }
+  if (!rules_) return Ok();
+  rules_->Resume(generation_, SpawnedOfJob());
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    if (workers_[i].pid == 0) rules_->Finish(ranks_.At(i));
+  }
+  return Ok();
+}
+
+/// The descriptors are those of RankName: stdout, stderr and, of some, the link.
+Status NodeRunner::ResumeLogs(Rank rank, std::vector<Fd> fds) {
+  if (fds.size() < 2) return Ok();
+  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    const LogId id{rank, At(rank).spawned, stream};
+    const std::string path = LogKeeper::PathOf(options_.folder + "/logs", id) + ".log";
+    MUSTER_TRY(logs_->Add(id, std::move(fds[stream == Stream::kOut ? 0 : 1]), SizeOf(path)));
+  }
+  return fds.size() > 2 ? links_->Adopt(rank, std::move(fds[2])) : Ok();
+}
+
+/// Who ended while nobody listened; it may have been told before.
+void NodeRunner::TellMissed(const NodePlace& place) {
+  const std::vector<shim::Exited> missed = std::exchange(missed_, {});
+  for (const shim::Exited& exited : missed) Handle(exited);
+  for (std::uint32_t i = 0; i < workers_.size(); ++i) {
+    const Rank rank = ranks_.At(i);
+    if (Has(missed, rank) || workers_[i].pid != 0 || i >= place.runs.size() || !place.runs[i])
+      continue;
+    // That it is gone is sure; how it went nobody knows any more.
+    Tell(report::Exited{.rank = rank,
+                        .spawned = workers_[i].spawned,
+                        .ending = {.signal = SIGKILL, .time = options_.clock->Now()}});
+  }
+}
+
+}  // namespace muster::agent

@@ -137,6 +137,9 @@ class Run:
         self.out, self.err = self.process.communicate(timeout=limit)
         return self.process.returncode
 
+    def log_exists(self, rank: int, generation: int = 1, stream: str = "stdout") -> bool:
+        return (self.folder / "logs" / f"rank-{rank}" / f"gen-{generation}.{stream}.log").exists()
+
     def log(self, rank: int, generation: int = 1, stream: str = "stdout") -> bytes:
         return (self.folder / "logs" / f"rank-{rank}" / f"gen-{generation}.{stream}.log").read_bytes()
 

@@ -92,6 +92,21 @@ def test_the_survivor_keeps_its_process_and_no_step_is_done_again(train, equals_
     equals_undisturbed(run, 2, 600)
 
 
+def test_another_coordinator_recovers_in_place_as_well(train, equals_undisturbed):
+    run = train(2, 600)
+    run.wait_step(60)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    run.wait_event("coordinator_back")
+    run.kill(1)
+    assert run.end(120) == 0, run.err
+    assert [e["kept"] for e in run.events("ranks_quiesced")] == [1]
+    assert "; 1 rank kept; recovered in" in run.err
+    for rank in (0, 1):
+        assert [record["step"] for record in run.steps(rank)] == list(range(1, 601))
+    run.assert_nothing_left()
+    equals_undisturbed(run, 2, 600)
+
+
 def test_two_of_four_that_die_at_once_are_both_replaced(train, equals_undisturbed):
     run = train(4, 400)
     run.wait_step(120)

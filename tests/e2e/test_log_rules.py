@@ -1,7 +1,6 @@
 """Log rules: what workers' lines say ends, restarts or only tells; everything else is left alone."""
 
 import json
-import signal
 import time
 
 import pytest

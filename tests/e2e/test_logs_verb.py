@@ -21,8 +21,11 @@ for i in range(12):
     print("line", i, flush=True)
     time.sleep(0.02)
     if first and i == 6 and os.environ["RANK"] == "1":
+        while not os.path.exists("six"):
+            time.sleep(0.01)
         os.kill(os.getpid(), 9)
     while first and i == 6 and os.environ["RANK"] == "0":
+        open("six", "w").close()
         time.sleep(1)
 """
 

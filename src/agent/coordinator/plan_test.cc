@@ -420,5 +420,79 @@ TEST(Advance, ThreeGenerationsWithoutADurableStepAreEnough) {
   EXPECT_EQ(job.state.verdict->exit_code, 93);
 }
 
+/// What another coordinator orders first.
+std::vector<Action> Resumed(Job& job) {
+  const Plan plan = Resume(job.state, job.now, job.policy);
+  job.state = plan.next;
+  return plan.actions;
+}
+
+TEST(Resume, LeavesARunThatRunsAsItIs) {
+  Job job(2);
+  job.Begin();
+  EXPECT_TRUE(Resumed(job).empty());
+  EXPECT_EQ(job.state.phase, Phase::kRunning);
+}
+
+TEST(Resume, DoesAStartAgainWithEveryRankAndCountsItOnce) {
+  Job job(2);
+  job.Begin();
+  job.Exit(1, kKilled);
+  job.now += seconds(1);
+  job.Feed({});
+  job.Feed({.kind = Event::Kind::kStopped});
+  ASSERT_EQ(job.state.phase, Phase::kStarting);
+  ASSERT_EQ(job.state.restarts, 1);
+  const auto orders = Resumed(job);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].kind, Action::Kind::kStop);
+  const auto again = job.Feed({.kind = Event::Kind::kStopped});
+  ASSERT_EQ(again.size(), 1);
+  EXPECT_EQ(again[0].kind, Action::Kind::kStartRanks);
+  EXPECT_EQ(job.state.generation, Generation(3));
+  EXPECT_EQ(job.state.restarts, 1);
+  EXPECT_EQ(job.state.process_restarts.size(), 1);
+}
+
+TEST(Resume, StopsOnceMoreWithWhatIsLeftOfTheGrace) {
+  Job job(2);
+  job.Begin();
+  for (RankStatus& rank : job.state.ranks) rank.steps = false;
+  job.policy.grace = seconds(30);
+  job.Exit(1, kKilled);
+  job.now += seconds(1);
+  job.Feed({});
+  ASSERT_EQ(job.state.phase, Phase::kStopping);
+  job.now += seconds(10);
+  const auto orders = Resumed(job);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].grace, seconds(20));
+  job.Feed({.kind = Event::Kind::kStopped});
+  EXPECT_EQ(job.state.restarts, 1);
+}
+
+TEST(Resume, AbortsOnceMoreWhileFaultsAreGathered) {
+  Job job(3);
+  job.Begin();
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    job.Feed({.kind = Event::Kind::kCarries, .rank = Rank(i), .generation = job.state.generation});
+  }
+  job.Exit(1, kKilled);
+  ASSERT_EQ(job.state.phase, Phase::kGathering);
+  const auto orders = Resumed(job);
+  ASSERT_EQ(orders.size(), 1);
+  EXPECT_EQ(orders[0].kind, Action::Kind::kAbort);
+}
+
+TEST(Resume, EndsWhatWasEnding) {
+  Job job(2);
+  job.Begin();
+  job.Feed({.kind = Event::Kind::kInterrupt, .signal = SIGTERM});
+  ASSERT_EQ(Resumed(job).at(0).kind, Action::Kind::kStop);
+  job.Feed({.kind = Event::Kind::kStopped});
+  EXPECT_EQ(job.state.verdict->exit_code, 128 + SIGTERM);
+  EXPECT_EQ(Resumed(job).at(0).kind, Action::Kind::kEnd);
+}
+
 }  // namespace
 }  // namespace muster::agent

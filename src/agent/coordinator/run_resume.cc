@@ -4,7 +4,6 @@
 #include "agent/coordinator/job_fields.h"
 #include "agent/coordinator/run_loop.h"
 #include "agent/keep/archive.h"
-#include "base/text.h"
 #include "profile/report/text.h"
 
 namespace muster::agent {
@@ -73,13 +72,11 @@ void RunLoop::GoOn() {
 void RunLoop::TellGoOn() {
   const PastLife& past = host_.kept->past();
   const auto away = std::chrono::duration<double>(clock_.Now() - past.died).count();
-  console_->Say(
-      fmt::format("muster: the process that steers the run was {}; another one is in its place "
-                  "after {}{}",
-                  past.death, profile::FormatSeconds(away),
-                  state_.phase == Phase::kRunning
-                      ? fmt::format(": {} not disturbed", Counted(state_.ranks.size(), "rank"))
-                      : ""));
+  const std::string undisturbed =
+      state_.phase == Phase::kRunning ? "; the ranks were not disturbed" : "";
+  console_->Say(fmt::format(
+      "muster: the process that steers the run died ({}); another one took its place after {}{}",
+      past.death, profile::FormatSeconds(away), undisturbed));
 }
 
 }  // namespace muster::agent

@@ -174,8 +174,10 @@ class Supervisor {
       ::poll(nullptr, 0, static_cast<int>(kOrphanLook.count()));
     }
     static_cast<void>(SweepAfterShim(""));
-    const std::string how = fmt::format("{} ({} of this run)", past_.death, past_.count);
-    return {Code::kBug, "the process that steers the run was " + how, "its workers were stopped"};
+    return {Code::kBug,
+            fmt::format("the process that steers the run died {} times, at last: {}", past_.count,
+                        past_.death),
+            "its workers were stopped"};
   }
 
   const SupervisorOptions& options_;

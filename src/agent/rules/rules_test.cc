@@ -64,6 +64,16 @@ TEST(StartWithin, FiresWhenNoLineMatchedInTime) {
   EXPECT_THAT(bench.Fired(120), ElementsAre("0@120 no line matched within 2m of the start"));
 }
 
+TEST(StartWithin, CountsAsMetWhereOthersJudgedBefore) {
+  LogRule rule = Rule("ready");
+  rule.start_within = minutes(2);
+  rule.every = minutes(3);
+  Bench bench(rule);
+  bench->Resume(Generation(1), At(10));
+  EXPECT_THAT(bench.Fired(189.9), IsEmpty());
+  EXPECT_THAT(bench.Fired(190), ElementsAre(HasSubstr("0@190")));
+}
+
 TEST(StartWithin, CountsFromGoAndNotFromTheBeginning) {
   LogRule rule = Rule("ready");
   rule.start_within = seconds(10);

@@ -135,7 +135,7 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
     if (run) {
       result.outcome = (*run)->Run();
       // Destructors would free what a write that hangs in the kernel still uses.
-      static_cast<void>(run->release());
+      if (result.outcome.hung_writer) static_cast<void>(run->release());
     } else {
       result.error = NotStarted(run.error(), path);
     }

@@ -120,6 +120,16 @@ class Run:
         stat = pathlib.Path(f"/proc/{self.coordinator()}/stat")
         wait_for(lambda: stat.read_text().rsplit(") ")[-1].startswith("T"), "a stopped coordinator")
 
+    def wait_pending(self, number: int):
+        """Until the signal waits for the stopped process that steers the run."""
+        status = pathlib.Path(f"/proc/{self.coordinator()}/status")
+
+        def pending() -> bool:
+            masks = [int(line.split()[1], 16) for line in status.read_text().splitlines() if line[3:6] == "Pnd"]
+            return any(mask >> (number - 1) & 1 for mask in masks)
+
+        wait_for(pending, f"signal {number}, pending")
+
     def kill_all(self):
         """Kills `muster run` and the process that steers the run, so that nobody is left to end it in order."""
         coordinator = self.coordinator()

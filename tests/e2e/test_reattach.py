@@ -37,7 +37,7 @@ def test_the_log_goes_on_in_the_same_file_with_times(start, script, python, must
     # What was between the pipe and the file goes with the process that held it: a moment's worth.
     assert numbers == sorted(set(numbers)) and len(numbers) >= 390 and numbers[-1] == 399
     stamps = [line.split()[0] for line in muster("logs", run.folder, "--timestamps").out.splitlines()]
-    assert len(stamps) == len(numbers) and stamps == sorted(stamps) and len(set(stamps)) > 50
+    assert len(stamps) == len(numbers) and stamps == sorted(stamps) and len(set(stamps)) > 25
 
 
 def test_a_store_outlives_the_coordinator(start, script, torch_python):

@@ -166,7 +166,8 @@ def test_a_shim_that_dies_as_it_is_told_to_stop_leaves_nothing(start, python):
     run.wait(lambda: len(run.processes()) == 4, "two workers, two daemons")
     shim = run.shim()
     run.freeze()
-    run.process.send_signal(signal.SIGINT)  # waits, and is read before the end of the shim's socket
+    run.process.send_signal(signal.SIGINT)
+    run.wait_pending(signal.SIGINT)  # it is read before the end of the shim's socket
     os.kill(shim, signal.SIGKILL)
     run.thaw()
     assert run.end() == 130

@@ -468,8 +468,8 @@ Plan Advance(JobState state, const Event& event, Instant now, const Policy& poli
   return step.Done();
 }
 
-Plan Resume(const JobState& state, Instant now, const Policy& policy) {
-  Step step(state, now, policy);
+Plan Resume(JobState state, Instant now, const Policy& policy) {
+  Step step(std::move(state), now, policy);
   step.Resume();
   return step.Done();
 }

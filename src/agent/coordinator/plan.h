@@ -39,7 +39,7 @@ Plan Advance(JobState state, const Event& event, Instant now, const Policy& poli
 /// What another coordinator does first, which finds the state of one that died: orders that may not
 /// have been carried out are given again, and a start of which nobody knows how far it came is done
 /// again as the next generation, with every rank.
-Plan Resume(const JobState& state, Instant now, const Policy& policy);
+Plan Resume(JobState state, Instant now, const Policy& policy);
 
 /// Whether the generation that a fault struck can go on without it: some ranks live and can unwind,
 /// the others failed or (IsLoading) can be killed, and restarts are allowed. A generation of this

@@ -38,6 +38,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, RunHost host, os::
       clock_(*ground_.clock),
       folder_(std::move(folder)),
       host_(std::move(host)),
+      kept_fds_(host_.kept != nullptr ? *host_.kept : nothing_kept_),
       run_id_(host_.run_id),
       console_(ground_.console ? ground_.console
                                : std::make_shared<Console>(ConsoleFor(options), clock_)),
@@ -70,7 +71,7 @@ Status RunLoop::SetUp() {
   loop_ = ground_.loop ? ground_.loop : MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_.fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
   MUSTER_TRY(WatchSupervisor());
-  std::vector<Fd> store = host_.kept->Take(kStoreName);
+  std::vector<Fd> store = kept_fds_.Take(kStoreName);
   store_.emplace(*loop_, store.empty() ? Fd() : std::move(store[0]));
   steps_.emplace(folder_.files(), folder_.At("steps"), options_.ranks);
   resumed_ = Restore();
@@ -97,8 +98,8 @@ Status RunLoop::SetUp() {
 
 /// Whoever killed the process that the user started meant the run.
 Status RunLoop::WatchSupervisor() {
-  if (!host_.kept->supervised()) return Ok();
-  auto watch = loop_->Watch(host_.kept->socket(), EPOLLRDHUP, [this](std::uint32_t) {
+  if (!kept_fds_.supervised()) return Ok();
+  auto watch = loop_->Watch(kept_fds_.socket(), EPOLLRDHUP, [this](std::uint32_t) {
     loop_->Remove(*supervisor_);
     Feed({.kind = Event::Kind::kGiveUp,
           .ending = {.code = 128 + SIGKILL},
@@ -122,7 +123,7 @@ Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report) {
                           .console = console_,
                           .clock = &clock_,
                           .soft_nofile = host_.soft_nofile,
-                          .kept = host_.kept,
+                          .kept = &kept_fds_,
                           .place = resumed_ ? std::optional(PlaceOfNode()) : std::nullopt},
                          *loop_, std::move(on_report)));
   omp_threads_ = node->omp_threads();

@@ -44,7 +44,7 @@ namespace muster::agent {
 struct RunHost {
   std::string run_id;
   std::uint64_t soft_nofile = 0;  ///< the limit of descriptors that workers are to find; 0: ours
-  Kept* kept = nullptr;           ///< outlives the loop
+  Kept* kept = nullptr;           ///< outlives the loop; null: nothing is kept
 };
 
 /// Under which the socket of the store process is kept.
@@ -213,6 +213,8 @@ class RunLoop {
   const Clock& clock_;
   RunFolder folder_;
   const RunHost host_;
+  Kept nothing_kept_;
+  Kept& kept_fds_;
   const std::string run_id_;
   std::shared_ptr<Console> console_;
   EventLog events_;

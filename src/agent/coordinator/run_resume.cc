@@ -20,15 +20,15 @@ void RunLoop::FieldsOfRun(A& a) {
 }
 
 void RunLoop::Save() {
-  if (!host_.kept->supervised()) return;
+  if (!kept_fds_.supervised()) return;
   ArchiveWriter writer;
   FieldsOfRun(writer);
-  host_.kept->Save(writer.Take());
+  kept_fds_.Save(writer.Take());
 }
 
 /// False when there was none before this one, or none that had begun.
 bool RunLoop::Restore() {
-  const PastLife& past = host_.kept->past();
+  const PastLife& past = kept_fds_.past();
   if (!past.state) return false;
   ArchiveReader reader(*past.state);
   FieldsOfRun(reader);
@@ -49,7 +49,7 @@ NodePlace RunLoop::PlaceOfNode() const {
 }
 
 void RunLoop::GoOn() {
-  const PastLife& past = host_.kept->past();
+  const PastLife& past = kept_fds_.past();
   events_.Add("coordinator_back", {{"gen", state_.generation.value()},
                                    {"pid", ::getpid()},
                                    {"died", past.death},
@@ -70,7 +70,7 @@ void RunLoop::GoOn() {
 }
 
 void RunLoop::TellGoOn() {
-  const PastLife& past = host_.kept->past();
+  const PastLife& past = kept_fds_.past();
   const auto away = std::chrono::duration<double>(clock_.Now() - past.died).count();
   const std::string undisturbed =
       state_.phase == Phase::kRunning ? "; the ranks were not disturbed" : "";

@@ -142,8 +142,8 @@ void History::MakeFolder() {
 
 std::unique_ptr<RunLoop> History::MakeRun() {
   MakeFolder();
-  auto folder =
-      RunFolder::Create(files_, given_.folder, {.id = "5eed", .name = "job"}, world_.clock());
+  auto folder = RunFolder::Create(files_, given_.folder, {.id = {.run_id = "5eed"}, .name = "job"},
+                                  world_.clock());
   auto signals = os::SignalFd::Block(std::vector{SIGTERM, SIGINT});
   if (!folder || !signals) {
     world_.Violate("no folder: " + (folder ? std::string("signals") : folder.error().ToString()));
@@ -159,8 +159,8 @@ std::unique_ptr<RunLoop> History::MakeRun() {
       [this](net::ServerOptions options) -> Result<std::unique_ptr<net::HttpRoutes>> {
     return network_.Serve(std::move(options));
   };
-  auto run =
-      RunLoop::Create(options_, *std::move(folder), "5eed", *std::move(signals), std::move(ground));
+  auto run = RunLoop::Create(options_, *std::move(folder), {.run_id = "5eed"}, *std::move(signals),
+                             std::move(ground));
   if (run) return *std::move(run);
   world_.Violate("the run did not start: " + run.error().ToString());
   return nullptr;

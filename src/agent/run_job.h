@@ -59,6 +59,7 @@ struct RunOptions {
   /// ranks see every device.
   std::vector<std::string> devices;
   std::vector<RankDisplay> display;  ///< on the console, by rank; empty: as it is by default
+  std::string kernel_log;            ///< followed while the job runs; empty: none
   bool quiet = false;                ///< no lines of workers on the console
   bool json = false;                 ///< stdout belongs to the result: workers' lines go to stderr
 };

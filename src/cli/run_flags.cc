@@ -46,6 +46,8 @@ constexpr Lasting kLasting[] = {
          [](const RunFlags& f) { return Given("preload", f.preload == "auto" ? "" : f.preload); }},
     {.flag = "report-hangs",
      .words = [](const RunFlags& f) { return Given("report-hangs", f.report_hangs); }},
+    {.flag = "kernel-log",
+     .words = [](const RunFlags& f) { return Given("kernel-log", f.kernel_log); }},
     {.flag = "grace",
      .words =
          [](const RunFlags& f) {
@@ -133,6 +135,8 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                "that can go on");
   run.add_flag("--report-hangs", flags.report_hangs,
                "Say that a rank hangs and leave it alone; default: kill it and recover");
+  run.add_option("--kernel-log", flags.kernel_log,
+                 "File of kernel records to follow instead of /dev/kmsg");
   run.add_option("--grace", flags.grace_s,
                  "Seconds between TERM and KILL when workers are stopped; default 30");
   run.add_option("--nodes", flags.nodes,

@@ -33,6 +33,7 @@ struct RunFlags {
   std::string nodes;             ///< hosts, with commas
   std::string ssh;               ///< how they are reached
   std::string listen;            ///< where agents of other nodes dial: HOST:PORT
+  std::string kernel_log;        ///< followed instead of /dev/kmsg
   bool restart_all = false;
   bool report_hangs = false;
   bool quiet = false;

@@ -65,6 +65,7 @@ Words Sample(std::string_view flag) {
       {"listen", {"10.0.0.7:29400"}},
       {"preload", {"torch,mymodel"}},
       {"report-hangs", {}},
+      {"kernel-log", {"a file"}},
       {"grace", {"2.5"}},
       {"shutdown-timeout", {"7"}},
       {"role", {"it's a $(trainer)"}},

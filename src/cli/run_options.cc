@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "agent/health/kernel_log.h"
 #include "agent/launch/launcher.h"
 #include "agent/launch/python_command.h"
 #include "agent/shim/protocol.h"
@@ -331,6 +332,8 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.time_limit = job.time_limit;
   options.log_rules = job.log_rules;
   options.quiet = flags.quiet;
+  options.kernel_log =
+      flags.kernel_log.empty() ? agent::health::KernelLog::kDevice : flags.kernel_log;
   SetPolicy(job, flags, options.policy);
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   options.nodes = job.nodes.max;

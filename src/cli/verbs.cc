@@ -6,6 +6,7 @@ namespace muster::cli {
 void AddAgent(CLI::App& parent, Invocation& invocation);
 void AddCkpt(CLI::App& parent, Invocation& invocation);
 void AddData(CLI::App& parent, Invocation& invocation);
+void AddDoctor(CLI::App& parent, Invocation& invocation);
 void AddDump(CLI::App& parent, Invocation& invocation);
 void AddExplain(CLI::App& parent, Invocation& invocation);
 void AddImport(CLI::App& parent, Invocation& invocation);
@@ -27,6 +28,7 @@ void AddVerbs(CLI::App& app, Invocation& invocation) {
   AddReport(app, invocation);
   AddCkpt(app, invocation);
   AddRules(app, invocation);
+  AddDoctor(app, invocation);
   AddExplain(app, invocation);
   AddImport(app, invocation);
 }

@@ -93,6 +93,7 @@ Status RunLoop::SetUp() {
     node_->Send(order::Seat{0});
   }
   if (!ground_.loop) ListenForVerbs();
+  if (!ground_.loop) OpenKernelLog();
   return resumed_ ? Ok() : folder_.Begin();
 }
 

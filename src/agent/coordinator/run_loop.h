@@ -20,6 +20,8 @@
 #include "agent/coordinator/plan.h"
 #include "agent/coordinator/stack_calls.h"
 #include "agent/ctl/control_socket.h"
+#include "agent/health/kernel_log.h"
+#include "agent/health/node_score.h"
 #include "agent/keep/kept.h"
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
@@ -182,6 +184,12 @@ class RunLoop {
   void TellRules(Phase before);
   void RuleFired(const rules::Firing& firing);
 
+  // run_kernel.cc: what the kernel of this host says
+  void OpenKernelLog();
+  void FollowKernelLog();
+  void NoteTrouble(const health::ToldTrouble& told);
+  std::optional<Rank> RankOfPid(std::int64_t pid) const;
+
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank, const os::Pulse& pulse);
   void NoteReady();
@@ -269,7 +277,9 @@ class RunLoop {
   std::string earlier_;  ///< those before it, that were not recovered from when it struck
   std::optional<FaultPlace> last_fault_;
   bool told_exec_ = false;
-  bool resumed_ = false;                  ///< another coordinator was here before
+  bool resumed_ = false;  ///< another coordinator was here before
+  std::optional<health::KernelLog> kernel_log_;
+  health::NodeScore node_score_;          ///< of this host
   std::pair<int, Instant> told_loading_;  ///< of which zygote, and when again
 };
 

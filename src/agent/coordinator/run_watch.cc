@@ -236,6 +236,7 @@ void RunLoop::WriteFaults(bool now) {
 }
 
 void RunLoop::Housekeep() {
+  FollowKernelLog();
   steps_->Flush();
   events_.Flush();
   loop_->After(seconds(1), [this] { Housekeep(); });

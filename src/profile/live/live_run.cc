@@ -214,6 +214,7 @@ std::string LiveRun::TextOf(const EventRecord& event) const {
   if (event.event == "log_rule") {
     return fmt::format("log rule {} fired on {}: {}", event.rule, rank, event.why);
   }
+  if (event.event == "node_unwell") return fmt::format("the kernel says: {}", event.what);
   if (event.event == "node_joined") return fmt::format("node {} joined", event.node);
   if (event.event == "node_lost") {
     return fmt::format("node {} is lost: {}", event.node, event.reason);

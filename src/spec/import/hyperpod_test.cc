@@ -138,8 +138,9 @@ TEST(ImportHyperPod, RefusesACommandThatItCannotTakeApart) {
 }
 
 TEST(ImportHyperPod, TakesAProgramThatIsNoLauncherAsItIs) {
-  const ImportedJob imported = Imported(Manifest("{}", "{command: [/opt/run.sh], args: [a b]}"));
-  EXPECT_THAT(imported.job.command, ElementsAre("/opt/run.sh", "a b"));
+  const ImportedJob imported =
+      Imported(Manifest("{}", "{command: [/workspace/run.sh], args: [a b]}"));
+  EXPECT_THAT(imported.job.command, ElementsAre("/workspace/run.sh", "a b"));
   bool said = false;
   for (const ImportedField& field : imported.fields)
     said = said || (field.fate == Fate::kBeside && field.words.find("every rank") == 0);

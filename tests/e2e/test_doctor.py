@@ -32,7 +32,7 @@ def test_the_kernels_log_counts(muster, tmp_path):
     assert "xid 79 on PCI:0000:3b:00" in check["measured"]
 
 
-def test_what_the_kernel_says_during_a_run_is_told(start, tmp_path):
+def test_what_the_kernel_says_during_a_run_is_told(start, muster, tmp_path):
     log = tmp_path / "kmsg"
     log.write_text(f"4,1,1,-;{XID}\n")  # before the run: not of it
     script = f'echo "4,2,5000000,-;Out of memory: Killed process $$ (sh)" >> {log}; exec sleep 600'
@@ -50,4 +50,6 @@ def test_what_the_kernel_says_during_a_run_is_told(start, tmp_path):
     assert len(run.events("node_unwell")) == 2  # the other two were repetitions
     assert "muster: the kernel says: xid 79 on PCI:0000:3b:00: the GPU has left the bus" in run.err
     assert "which is rank 0" in run.err
+    shown = muster("show", run.folder).out
+    assert "the kernel spoke of trouble 2 times: last of all xid 79 on PCI:0000:3b:00" in shown
     run.assert_nothing_left()

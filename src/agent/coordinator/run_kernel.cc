@@ -2,6 +2,8 @@
 // people when it is more than a note. It is told, not acted on.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "agent/coordinator/run_loop.h"
 #include "agent/health/kernel_log_check.h"
 #include "base/text.h"
@@ -10,6 +12,12 @@ namespace muster::agent {
 namespace {
 
 constexpr std::size_t kMostLine = 500;
+constexpr std::uint32_t kNoRank = ~0U;
+
+EventLog::Field RankField(std::uint32_t rank) {
+  if (rank == kNoRank) return {"rank", std::optional<std::uint64_t>()};
+  return {"rank", rank};
+}
 
 }  // namespace
 
@@ -26,26 +34,24 @@ void RunLoop::FollowKernelLog() {
 }
 
 /// A pid says something only of the host that it is of.
-std::optional<Rank> RunLoop::RankOfPid(std::int64_t pid) const {
-  if (options_.nodes > 1 || options_.leads_only) return std::nullopt;
-  for (std::uint32_t i = 0; i < pids_.size(); ++i) {
-    if (pids_[i] > 0 && pids_[i] == pid) return Rank(i);
-  }
-  return std::nullopt;
+std::uint32_t RunLoop::RankOfPid(std::int64_t pid) const {
+  if (options_.nodes > 1 || options_.leads_only || pid <= 0) return kNoRank;
+  const auto found = std::ranges::find(pids_, pid);
+  return found == pids_.end() ? kNoRank : static_cast<std::uint32_t>(found - pids_.begin());
 }
 
 void RunLoop::NoteTrouble(const health::ToldTrouble& told) {
   const health::Trouble& trouble = told.trouble;
   const Instant now = clock_.Now();
   node_score_.Add(health::WeightOf(trouble.severity), now);
-  const auto rank = trouble.pid ? RankOfPid(*trouble.pid) : std::nullopt;
+  const std::uint32_t rank = RankOfPid(trouble.pid.value_or(0));
   const auto number = [](auto value) {
     return value ? std::optional(static_cast<std::uint64_t>(*value)) : std::nullopt;
   };
   const std::string what = PlainLine(health::Describe(trouble));
   events_.Add("node_unwell",
               {{"gen", state_.generation.value()},
-               {"rank", rank ? std::optional<std::uint64_t>(rank->value()) : std::nullopt},
+               RankField(rank),
                {"kind", trouble.kind},
                {"code", number(trouble.code)},
                {"device", CutText(PlainLine(trouble.device), kMostLine)},
@@ -56,9 +62,9 @@ void RunLoop::NoteTrouble(const health::ToldTrouble& told) {
                {"repeats", told.repeats},
                {"score_milli", static_cast<std::int64_t>(node_score_.At(now) * 1000)},
                {"said_ns", told.time.time_since_epoch().count()}});
-  if (trouble.severity == health::Trouble::Severity::kNote && !rank) return;
+  if (trouble.severity == health::Trouble::Severity::kNote && rank == kNoRank) return;
   console_->Say(fmt::format("muster: the kernel says: {}{}{}", CutText(what, kMostLine),
-                            rank ? fmt::format(", which is rank {}", rank->value()) : "",
+                            rank == kNoRank ? "" : fmt::format(", which is rank {}", rank),
                             node_score_.Unwell(now) ? "; this host is unwell" : ""));
 }
 

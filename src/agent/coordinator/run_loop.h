@@ -188,7 +188,7 @@ class RunLoop {
   void OpenKernelLog();
   void FollowKernelLog();
   void NoteTrouble(const health::ToldTrouble& told);
-  std::optional<Rank> RankOfPid(std::int64_t pid) const;
+  std::uint32_t RankOfPid(std::int64_t pid) const;
 
   // run_watch.cc: what is seen and written down
   void ObserveRank(Rank rank, const os::Pulse& pulse);

@@ -215,6 +215,21 @@ void AddUnknownFaults(const RunRecords& run, RunReport& report) {
       Counted(report.restarts, "time"), Counted(report.faults.size(), "fault")));
 }
 
+/// What the kernel said against the host; events.jsonl has each line of it.
+void AddTroubles(const RunRecords& run, RunReport& report) {
+  std::size_t count = 0;
+  const EventRecord* last = nullptr;
+  for (const EventRecord& event : run.events) {
+    if (event.event != "node_unwell") continue;
+    ++count;
+    last = &event;
+  }
+  if (last == nullptr) return;
+  report.notes.push_back(fmt::format("the kernel spoke of trouble {}: {}{}",
+                                     count == 1 ? "once" : Counted(count, "time"),
+                                     count == 1 ? "" : "last of all ", last->what));
+}
+
 /// Each step once, as it was evaluated last: files of old trainers have a line more
 /// of one that a restart evaluated again.
 std::vector<EvalRow> LastEvals(const std::vector<EvalRow>& evals) {
@@ -257,6 +272,7 @@ RunReport BuildReport(RunRecords records) {
   AddSteps(records, report);
   if (records.result) AddResult(*records.result, report);
   AddUnknownFaults(records, report);
+  AddTroubles(records, report);
   report.go_on = GoOn(records, report);
   report.evals = LastEvals(records.evals);
   report.tails = std::move(records.tails);

@@ -160,6 +160,25 @@ void Gang::Clear() {
   }
 }
 
+/// By slot. One pass over the ranks: there may be as many slots as ranks.
+std::vector<order::Start> Gang::PartsOf(order::Start whole, bool resized) const {
+  const std::vector<Rank> ranks = std::exchange(whole.ranks, {});
+  const std::vector<Rank> keepers = std::exchange(whole.keepers, {});
+  whole.world = active_ * options_.ranks_per_slot;
+  std::vector<order::Start> parts(active_, whole);
+  if (resized) {
+    for (std::uint32_t rank = 0; rank < whole.world; ++rank) {
+      parts[rank / options_.ranks_per_slot].ranks.emplace_back(rank);
+    }
+    return parts;
+  }
+  for (const Rank rank : ranks) parts[rank.value() / options_.ranks_per_slot].ranks.push_back(rank);
+  for (const Rank rank : keepers) {
+    parts[rank.value() / options_.ranks_per_slot].keepers.push_back(rank);
+  }
+  return parts;
+}
+
 void Gang::StartWhenComplete() {
   if (!start_ || !MayStart()) return;
   FillUp();
@@ -168,21 +187,13 @@ void Gang::StartWhenComplete() {
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
   const bool resized = Resize(whole);
+  const std::vector<order::Start> parts = PartsOf(whole, resized);
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];
-    order::Start part = whole;
-    part.world = active_ * options_.ranks_per_slot;
-    std::erase_if(part.ranks, [&](Rank rank) { return !slot.ranks.Has(rank); });
-    std::erase_if(part.keepers, [&](Rank rank) { return !slot.ranks.Has(rank); });
-    if (resized) {
-      part.keepers.clear();
-      part.ranks.clear();
-      for (std::uint32_t r = 0; r < slot.ranks.count; ++r) part.ranks.push_back(slot.ranks.At(r));
-    }
-    if (std::exchange(slot.member->without_shim, false)) slot.member->node->Send(order::Renew{});
     slot.working = true;
-    // What it answers may have ended the start.
-    if (slot.member) slot.member->node->Send(part);
+    // What a node answers may cost it its slot, or end the start.
+    if (std::exchange(slot.member->without_shim, false)) slot.member->node->Send(order::Renew{});
+    if (slot.member) slot.member->node->Send(parts[i]);
   }
 }
 

@@ -95,6 +95,7 @@ class Gang final : public Node {
   bool Resize(const order::Start& start);
   bool MustClear() const;
   void Clear();
+  std::vector<order::Start> PartsOf(order::Start whole, bool resized) const;
   void StartWhenComplete();
   void TellWaiting();
   void AnswerIfAllDid();

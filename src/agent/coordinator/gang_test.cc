@@ -13,10 +13,14 @@ using std::chrono::seconds;
 struct FakeNode final : Node {
   FakeNode(std::vector<Order>* orders_list, OnReport on_report)
       : orders(orders_list), report(std::move(on_report)) {}
-  void Send(const Order& order) override { orders->push_back(order); }
+  void Send(const Order& order) override {
+    orders->push_back(order);
+    if (on_renew && std::holds_alternative<order::Renew>(order)) on_renew();
+  }
   void Poll() override { report(report::Progress{}); }
   std::vector<Order>* orders;
   OnReport report;
+  std::function<void()> on_renew;
 };
 
 /// Two slots of two ranks.
@@ -289,6 +293,24 @@ TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   EXPECT_EQ(Ordered<order::Renew>("a").size(), 1);
   EXPECT_EQ(Ordered<order::Start>("a").size(), 2);
   EXPECT_TRUE(Ordered<order::Renew>("b").empty());
+}
+
+TEST_F(GangTest, TellsOfTheRanksOfANodeThatFindsNoOtherShim) {
+  AddTwo();
+  gang_->Send(StartAll());
+  nodes_["a"]->report(report::Lost{"muster-shim died"});
+  gang_->Send(order::Stop{15, {}});
+  nodes_["b"]->report(report::Stopped{});
+  // The node of this process answers at once.
+  nodes_["a"]->on_renew = [node = nodes_["a"]] {
+    node->report(report::Failed{Error(Code::kExhausted, "no process can be started")});
+  };
+  gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
+  EXPECT_EQ(Reported<report::NodeLost>().back().ranks, (RankRange{0, 2}));
+  EXPECT_EQ(Ordered<order::Start>("b").size(), 2);
+  gang_->Send(order::Stop{15, {}});
+  nodes_["b"]->report(report::Stopped{});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 2);
 }
 
 TEST_F(GangTest, PrefersASpareThatIsReadyAndGivesOneWithoutAShimAnother) {

@@ -93,6 +93,7 @@ void NodeModel::StartRank(Rank rank, Generation generation) {
 void NodeModel::Spawn(Rank rank, Generation generation) {
   const WorkerId id = truth_.Begin(name_, rank, generation, this);
   workers_[id] = {rank, generation};
+  PublishLater();
   Tell(report::Started{rank, generation, kPid + static_cast<int>(id), program_.zygote});
   if (program_.ours && program_.in_place) StandSoon(id, false, milliseconds(400));
 }

@@ -142,8 +142,8 @@ void History::MakeFolder() {
 
 std::unique_ptr<RunLoop> History::MakeRun() {
   MakeFolder();
-  auto folder = RunFolder::Create(files_, given_.folder, {.id = {.run_id = "5eed"}, .name = "job"},
-                                  world_.clock());
+  auto folder =
+      RunFolder::Create(files_, given_.folder, {.id = "5eed", .name = "job"}, world_.clock());
   auto signals = os::SignalFd::Block(std::vector{SIGTERM, SIGINT});
   if (!folder || !signals) {
     world_.Violate("no folder: " + (folder ? std::string("signals") : folder.error().ToString()));

@@ -20,6 +20,7 @@ using Fate = spec::ImportedField::Fate;
 
 struct Arguments {
   std::string file;
+  std::vector<std::string> command;
   bool quiet = false;
 };
 
@@ -76,7 +77,7 @@ Result<int> Import(const Arguments& arguments, bool json) {
   if (!read && read.error().code() == Code::kNotFound)
     return Absent("manifest", arguments.file, "look at the name");
   const std::string text = MUSTER_TRY(Within("read the manifest", std::move(read)));
-  const auto imported = MUSTER_TRY(spec::ImportHyperPod(text, arguments.file));
+  const auto imported = MUSTER_TRY(spec::ImportHyperPod(text, arguments.file, arguments.command));
   const std::string name = PlainLine(arguments.file);
   if (!arguments.quiet && !json) Note(Table(imported, name));
   MUSTER_TRY(json ? Print(Document(imported))
@@ -94,11 +95,15 @@ void AddImport(CLI::App& parent, Invocation& invocation) {
       AddSubcommand(*import, "hyperpod",
                     "A manifest of SageMaker HyperPod's training operator, as it is", invocation);
   app->footer(
-      "muster import hyperpod train.yaml > job.yaml\n\n"
+      "muster import hyperpod train.yaml > job.yaml\n"
+      "muster import hyperpod train.yaml -- torchrun --nproc-per-node 8 train.py > job.yaml\n\n"
       "stderr says of every field of the manifest where it went: docs/reference/hyperpod.md.");
   auto arguments = std::make_shared<Arguments>();
   app->add_option("FILE", arguments->file, "The manifest: kind HyperPodPyTorchJob, YAML or JSON")
       ->required();
+  app->add_option(
+      "COMMAND", arguments->command,
+      "Behind --: what the image's entry point starts, where the manifest has no command");
   app->add_flag("--quiet", arguments->quiet, "Only the job file");
   app->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return Import(*arguments, invocation.json); };

@@ -210,13 +210,21 @@ ContainerWords ReadWords(Fields& container, const Value& place, const Map& varia
       }
     }
   }
-  if (words.from == nullptr || words.path.ends_with(".args")) {
-    import.Refuse(words.from == nullptr ? place : *words.from, container.PathOf("command"),
+  if (words.from != nullptr && !words.path.ends_with(".args")) return words;
+  const Value& where = words.from == nullptr ? place : *words.from;
+  const std::string path = container.PathOf("command");
+  if (import.entry_point.empty()) {
+    import.Refuse(where, path,
                   fmt::format("'{}' is missing: the image's own entry point starts the program, "
-                              "and images are not read; write what it starts",
-                              container.PathOf("command")));
+                              "and images are not read; write it behind the file's name: muster "
+                              "import hyperpod FILE -- COMMAND",
+                              path));
     words.words.clear();
+    return words;
   }
+  words.from = &where;
+  words.path = path;
+  words.words.insert(words.words.begin(), import.entry_point.begin(), import.entry_point.end());
   return words;
 }
 

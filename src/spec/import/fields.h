@@ -18,6 +18,7 @@ namespace muster::spec {
 struct Import {
   ImportedJob out;
   Findings findings;
+  std::vector<std::string> entry_point;  ///< of the image, as the user says it
 
   void Note(ImportedField::Fate fate, const Value& value, std::string path, std::string words);
   /// `key` of the job now is what the field said. `shown` is how it reads there.

@@ -292,11 +292,13 @@ void SortFields(ImportedJob& imported) {
 
 }  // namespace
 
-Result<ImportedJob> ImportHyperPod(std::string_view text, std::string_view file) {
+Result<ImportedJob> ImportHyperPod(std::string_view text, std::string_view file,
+                                   const std::vector<std::string>& entry_point) {
   const auto syntax = file.ends_with(".json") ? Syntax::kJson : Syntax::kYaml;
   auto document = ReadDocument(text, syntax, file, DocumentLimits{.bytes = kMaxJobBytes});
   if (!document) return std::move(document.error()).Hint(kHint);
   Import import;
+  import.entry_point = entry_point;
   Importer(import, *document).Read();
   if (import.findings.empty()) {
     for (const JobFault& fault : CheckJob(import.out.job))

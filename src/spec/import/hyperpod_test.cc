@@ -137,6 +137,19 @@ TEST(ImportHyperPod, RefusesACommandThatItCannotTakeApart) {
               HasSubstr("unknown option --nprocs"));
 }
 
+TEST(ImportHyperPod, TakesTheImagesEntryPointFromWhoKnowsIt) {
+  const std::vector<std::string> entry_point = {"torchrun", "--nproc-per-node=4", "t.py"};
+  const auto imported =
+      ImportHyperPod(Manifest("{}", "{args: ['--lr', '1']}"), "m.yaml", entry_point);
+  ASSERT_TRUE(imported) << imported.error().ToString();
+  EXPECT_THAT(imported->job.command, ElementsAre("python", "t.py", "--lr", "1"));
+  EXPECT_EQ(imported->job.ranks_per_node.count, 4U);
+  // A command of the manifest's own wins.
+  const auto own = ImportHyperPod(Manifest("{}", "{command: [a]}"), "m.yaml", entry_point);
+  ASSERT_TRUE(own);
+  EXPECT_THAT(own->job.command, ElementsAre("a"));
+}
+
 TEST(ImportHyperPod, TakesAProgramThatIsNoLauncherAsItIs) {
   const ImportedJob imported =
       Imported(Manifest("{}", "{command: [/workspace/run.sh], args: [a b]}"));

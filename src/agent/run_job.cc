@@ -7,8 +7,9 @@
 #include <filesystem>
 
 #include "agent/coordinator/run_loop.h"
-#include "agent/keep/archive.h"
+#include "agent/keep/result_archive.h"
 #include "agent/keep/supervisor.h"
+#include "agent/launch/descriptor_limit.h"
 #include "agent/launch/python_command.h"
 #include "agent/launch/start_advice.h"
 #include "agent/store/store_process.h"
@@ -16,6 +17,11 @@
 #include "os/signals.h"
 
 namespace muster::agent {
+
+template <typename A>
+void Fields(A& a, RunOutcome& m) {
+  a("exit_code", m.exit_code), a("result", m.result_json), a("hung", m.hung_writer);
+}
 
 namespace {
 
@@ -52,47 +58,6 @@ Error NotStarted(const Error& error, const std::string& path) {
           fmt::format("{}no worker was started, and {} can be used again", hint, path)};
 }
 
-/// A rank costs us some eight descriptors: its page, two pipes, two logs, its steps, its link. The
-/// value is the limit that workers are to find; 0: ours was not changed.
-std::uint64_t RaiseDescriptorLimit() {
-  struct rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) < 0) return 0;
-  const struct rlimit raised{limit.rlim_max, limit.rlim_max};
-  return ::setrlimit(RLIMIT_NOFILE, &raised) < 0 ? 0 : limit.rlim_cur;
-}
-
-/// What the process that steered the run tells the one that the user started.
-struct LifeResult {
-  RunOutcome outcome;
-  std::optional<Error> error;  ///< nothing was started
-};
-
-template <typename A>
-void Fields(A& a, LifeResult& m, Code& code, std::string& message, std::string& hint) {
-  a("exit_code", m.outcome.exit_code), a("result", m.outcome.result_json);
-  a("hung", m.outcome.hung_writer), a("code", code), a("message", message), a("hint", hint);
-}
-
-std::string Encode(LifeResult result) {
-  Code code = result.error ? result.error->code() : Code{};
-  std::string message = result.error ? result.error->message() : "";
-  std::string hint = result.error ? result.error->hint() : "";
-  ArchiveWriter writer;
-  Fields(writer, result, code, message, hint);
-  return writer.Take();
-}
-
-Result<RunOutcome> Decode(const std::string& bytes) {
-  LifeResult result;
-  Code code{};
-  std::string message, hint;
-  ArchiveReader reader(bytes);
-  Fields(reader, result, code, message, hint);
-  if (!reader.whole()) return Error(Code::kBug, "the run ended without a result");
-  if (!message.empty()) return Error(code, message, hint);
-  return result.outcome;
-}
-
 }  // namespace
 
 ConsoleOptions ConsoleFor(const RunOptions& options) {
@@ -126,21 +91,17 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   auto store = StartStoreProcess();
   if (!store) return NotStarted(store.error(), path);
   kept[kStoreName].push_back(std::move(*store));
-  const Life life = [&](Kept& ours) {
-    LifeResult result;
-    auto own_signals = os::SignalFd::Block(watched);
-    auto run = own_signals ? RunLoop::Create(options, std::move(folder), {id, soft_nofile, &ours},
-                                             std::move(*own_signals))
-                           : own_signals.error();
-    if (run) {
-      result.outcome = (*run)->Run();
-      // Destructors would free what a write that hangs in the kernel still uses.
-      if (result.outcome.hung_writer) static_cast<void>(run->release());
-    } else {
-      result.error = NotStarted(run.error(), path);
-    }
-    return Encode(std::move(result));
+  const auto live = [&](Kept& ours) -> Result<RunOutcome> {
+    auto own_signals = MUSTER_TRY(os::SignalFd::Block(watched));
+    auto run = RunLoop::Create(options, std::move(folder), {id, soft_nofile, &ours},
+                               std::move(own_signals));
+    if (!run) return NotStarted(run.error(), path);
+    const RunOutcome outcome = (*run)->Run();
+    // Destructors would free what a write that hangs in the kernel still uses.
+    if (outcome.hung_writer) static_cast<void>(run->release());
+    return outcome;
   };
+  const Life life = [&](Kept& ours) { return EncodeResult(live(ours)); };
   // Who follows a coordinator of several nodes could not reach their agents yet.
   const bool alone = options.nodes == 1 && !options.leads_only;
   SupervisorOptions supervisor;
@@ -149,7 +110,7 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   signals.StayBlocked();  // the run is over: no signal may cut its result short
   if (!result && result.error().code() != Code::kBug) return NotStarted(result.error(), path);
   if (!result) return result.error();
-  return Decode(*result);
+  return DecodeResult<RunOutcome>(*result);
 }
 
 }  // namespace muster::agent

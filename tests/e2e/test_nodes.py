@@ -67,6 +67,13 @@ def nodes(start, agent, script, python, tmp_path):
     return begin
 
 
+def leader_of(agent: subprocess.Popen) -> int | None:
+    """The process that leads the node: a child of `muster agent`, as orphans of an earlier one may be."""
+    children = pathlib.Path(f"/proc/{agent.pid}/task/{agent.pid}/children").read_text().split()
+    named = [pid for pid in children if pathlib.Path(f"/proc/{pid}/comm").read_text() == "muster\n"]
+    return int(named[0]) if named else None
+
+
 def enough(tmp_path: pathlib.Path):
     (tmp_path / "enough").touch()
 
@@ -100,6 +107,21 @@ def test_a_rank_that_dies_on_another_node_is_recovered_from(nodes, tmp_path):
     assert "rank 3 killed by SIGKILL" in run.err
     assert run.result()["restarts"] == 1
     assert {e["rank"] for e in run.events("worker_exited") if e["cause"] == "fault"} == {3}
+    run.assert_nothing_left()
+
+
+def test_the_ranks_of_an_agent_that_is_killed_go_on(nodes, tmp_path):
+    run, (other,) = nodes("other", count=2)
+    run.wait_event("worker_started", rank=3)
+    for _ in range(2):
+        leader = leader_of(other)
+        os.kill(leader, signal.SIGKILL)
+        run.wait(lambda leader=leader: leader_of(other) not in (leader, None), "another one")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    out, _ = other.communicate(timeout=30)
+    assert other.returncode == 0 and out.count("died (killed by SIGKILL); another one took its place") >= 1, out
+    assert len(run.events("worker_started")) == 4 and not run.events("node_lost") and not run.events("fault")
     run.assert_nothing_left()
 
 
@@ -160,11 +182,12 @@ def test_a_node_that_stands_still_when_another_rank_dies_is_replaced(nodes, tmp_
     """It has its lease, but the others do not wait so long for it to stop."""
     run, (other, spare) = nodes("other", "spare", count=2)
     run.wait_event("worker_started", rank=3)
-    other.send_signal(signal.SIGSTOP)
+    leader = leader_of(other)
+    os.kill(leader, signal.SIGSTOP)
     run.kill(0)
     for rank in range(4):
         run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again", 60)
-    other.send_signal(signal.SIGCONT)
+    os.kill(leader, signal.SIGCONT)
     run.wait_event("node_joined", node="other", count=2)
     enough(tmp_path)
     assert run.end() == 0, run.err

@@ -43,7 +43,7 @@ NodePlace RunLoop::PlaceOfNode() const {
   NodePlace place{.generation = state_.generation, .records = records_};
   for (const RankStatus& rank : state_.ranks) {
     place.spawned.push_back(rank.spawned);
-    place.runs.push_back(rank.state == RankState::kRunning);
+    place.runs.push_back(rank.state == RankState::kRunning ? 1 : 0);
   }
   return place;
 }

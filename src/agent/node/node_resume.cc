@@ -27,6 +27,7 @@ bool Has(const std::vector<shim::Exited>& ends, Rank rank) {
 }  // namespace
 
 Status NodeRunner::ResumeNode(const NodePlace& place) {
+  ranks_.first = place.first;
   generation_ = place.generation;
   generation_begin_ = options_.clock->Now();
   for (std::size_t i = 0; i < std::min(workers_.size(), place.spawned.size()); ++i) {
@@ -44,6 +45,16 @@ Status NodeRunner::ResumeNode(const NodePlace& place) {
   loop_.Post([this, place] { TellMissed(place); });
   PublishLater();
   return Ok();
+}
+
+NodePlace NodeRunner::place() const {
+  NodePlace place{.generation = generation_, .first = ranks_.first, .stops = stop_unanswered_};
+  for (const Worker& worker : workers_) {
+    place.spawned.push_back(worker.spawned);
+    place.runs.push_back(worker.pid != 0 ? 1 : 0);
+  }
+  if (pages_) place.records = pages_->sequences();
+  return place;
 }
 
 Status NodeRunner::ResumeShim() {
@@ -123,11 +134,13 @@ Status NodeRunner::ResumeLogs(Rank rank, std::vector<Fd> fds) {
 
 /// Who ended while nobody listened; it may have been told before.
 void NodeRunner::TellMissed(const NodePlace& place) {
+  // The answer may have been read.
+  if (place.stops) Do(order::Stop{SIGKILL, {}});
   const std::vector<shim::Exited> missed = std::exchange(missed_, {});
   for (const shim::Exited& exited : missed) Handle(exited);
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {
     const Rank rank = ranks_.At(i);
-    if (Has(missed, rank) || workers_[i].pid != 0 || i >= place.runs.size() || !place.runs[i])
+    if (Has(missed, rank) || workers_[i].pid != 0 || i >= place.runs.size() || place.runs[i] == 0)
       continue;
     // That it is gone is sure; how it went nobody knows any more.
     Tell(report::Exited{.rank = rank,

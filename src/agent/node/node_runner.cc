@@ -146,7 +146,7 @@ void NodeRunner::Do(const order::Abort& order) { launcher_->AbortCollectives(ord
 
 void NodeRunner::Do(const order::Stop& order) {
   start_.reset();
-  stopping_ = true;
+  stopping_ = stop_unanswered_ = true;
   if (links_) links_->CloseAll();
   // A full restart found no new one, and the old one took everything along.
   if (!shim_) return Tell(report::Stopped{});
@@ -178,6 +178,11 @@ void NodeRunner::Do(const order::End& order) {
   }
   start_.reset();
   stack_taker_.Drop();
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    kept().Drop(PageName(ranks_.At(i)));
+    kept().Drop(RankName(ranks_.At(i)));
+  }
+  kept().Drop(kArenaName);
   if (order.kill_shim || shim_lost_) {
     Sweep();
   } else {

@@ -30,8 +30,10 @@ namespace muster::agent {
 struct NodePlace {
   Generation generation;                 ///< 0: none began
   std::vector<Generation> spawned{};     ///< by rank of the node
-  std::vector<bool> runs{};              ///< by rank: its process was there
+  std::vector<std::uint8_t> runs{};      ///< by rank: 1, its process was there
   std::vector<std::uint64_t> records{};  ///< by rank: of its steps the last that was reported
+  std::uint32_t first = 0;               ///< its ranks begin with this one
+  bool stops = false;                    ///< a Stop was ordered, and nobody heard it answered
 };
 
 /// What workers get between TERM and KILL when nobody is left to order it, at most.
@@ -62,6 +64,11 @@ class NodeRunner final : public Node {
                                                     OnReport on_report);
   void Send(const Order& order) override;
   void Poll() override { Publish(); }
+
+  /// For who follows this process, if it should die.
+  NodePlace place() const;
+  /// Of a zygote that has loaded what its copies need; 0: there is none.
+  int ready_zygote() const { return zygote_ready_ ? zygote_pid_ : 0; }
 
   /// What OMP_NUM_THREADS is set to; 0: the user has set it.
   std::uint32_t omp_threads() const { return launcher_->omp_threads(); }
@@ -171,6 +178,7 @@ class NodeRunner final : public Node {
   Generation generation_;
   Instant generation_begin_{};
   bool stopping_ = false;
+  bool stop_unanswered_ = false;
   std::optional<order::Start> start_;  ///< waits for the zygote
   std::vector<order::TellWords> words_;
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak

@@ -90,6 +90,7 @@ void NodeRunner::Handle(const ShimMessage& message) {
   } else if (const auto* exited = std::get_if<shim::Exited>(&message)) {
     HandleExited(*exited);
   } else if (const auto* stopped = std::get_if<shim::Stopped>(&message)) {
+    stop_unanswered_ = false;
     Tell(report::Stopped{stopped->left});
   }
 }

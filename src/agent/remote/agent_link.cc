@@ -89,6 +89,24 @@ void AgentLink::Join() {
                 [this](Result<net::Response> answer) { Joined(Checked(std::move(answer))); });
 }
 
+void AgentLink::GoOn(LinkPlace place) {
+  agent_ = std::move(place.agent);
+  lease_ = place.lease;
+  ranks_ = place.ranks;
+  seen_ = place.seen;
+  first_ = place.first;
+  for (std::string& report : place.waiting) {
+    waiting_bytes_ += report.size();
+    waiting_.push_back(std::move(report));
+  }
+  Listen();
+  Post();
+}
+
+LinkPlace AgentLink::place() const {
+  return {agent_, lease_, ranks_, seen_, first_, {waiting_.begin(), waiting_.end()}};
+}
+
 void AgentLink::Joined(Result<net::Response> answer) {
   if (!answer) {
     // A node of our name is there, perhaps our last connection.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/launch/rank_range.h"
 #include "agent/node/messages.h"
@@ -27,6 +28,16 @@ struct LinkOptions {
   net::JoinToken token;
   JoinRequest join;
   std::chrono::milliseconds patience = std::chrono::minutes(10);
+};
+
+/// Where a link stands, for the process that follows when this one dies.
+struct LinkPlace {
+  std::string agent;
+  std::chrono::milliseconds lease{};
+  RankRange ranks;
+  std::uint64_t seen = 0;
+  std::uint64_t first = 1;
+  std::vector<std::string> waiting{};
 };
 
 class AgentLink {
@@ -46,6 +57,9 @@ class AgentLink {
 
   /// Answered by on_ticket; a coordinator that is not there yet is dialled until the patience ends.
   void Join();
+  /// In the place of Join: of another process of ours, which died.
+  void GoOn(LinkPlace place);
+  LinkPlace place() const;
   /// In order. While the coordinator is out of reach they wait, up to kMostWaiting; then what the
   /// heartbeats show is left out.
   void Send(const Report& report);

@@ -4,16 +4,50 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <utility>
 
+#include "agent/keep/result_archive.h"
+#include "agent/keep/supervisor.h"
+#include "agent/launch/descriptor_limit.h"
 #include "agent/node/node_runner.h"
 #include "base/bytes.h"
 #include "base/durable.h"
 #include "os/signals.h"
 
 namespace muster::agent {
+
+/// What this process saves for the one that follows when it dies.
+struct AgentPlace {
+  JobTicket ticket;
+  LinkPlace link;
+  NodePlace node;
+  bool starting = false;
+};
+
+template <typename A>
+void Fields(A& a, JobTicket& m) {
+  a("agent", m.agent), a("run_id", m.run_id), a("folder", m.folder), a("cwd", m.cwd);
+  a("job_yaml", m.job_yaml), a("flags", m.flags), a("ranks", m.ranks);
+  a("ranks_per_node", m.ranks_per_node), a("lease", m.lease);
+}
+template <typename A>
+void Fields(A& a, LinkPlace& m) {
+  a("agent", m.agent), a("lease", m.lease), a("ranks", m.ranks), a("seen", m.seen);
+  a("first", m.first), a("waiting", m.waiting);
+}
+template <typename A>
+void Fields(A& a, NodePlace& m) {
+  a("generation", m.generation), a("spawned", m.spawned), a("runs", m.runs);
+  a("records", m.records), a("first_rank", m.first), a("stops", m.stops);
+}
+template <typename A>
+void Fields(A& a, AgentPlace& m) {
+  a("ticket", m.ticket), a("link", m.link), a("node", m.node), a("starting", m.starting);
+}
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -23,16 +57,20 @@ constexpr Bytes kFacts{1 << 16};
 constexpr auto kLastPosts = seconds(5);
 constexpr auto kLook = seconds(2);
 
-/// One life of the agent.
+/// One membership in a job.
 class AgentProcess {
  public:
-  explicit AgentProcess(const AgentOptions& options) : options_(options) {}
-  Result<int> Run();
+  AgentProcess(const AgentOptions& options, Kept& kept, std::uint64_t soft_nofile)
+      : options_(options), kept_(kept), soft_nofile_(soft_nofile) {}
+  /// Joins; or goes on where another process of this agent stood.
+  Result<int> Run(std::optional<AgentPlace> place);
 
  private:
   Status SetUp();
   void TakeTicket(const JobTicket& ticket);
-  Status Prepare(const JobTicket& ticket);
+  Status Prepare(const JobTicket& ticket, std::optional<NodePlace> place);
+  Status GoOn(AgentPlace place);
+  void Save();
   void Take(const Order& order);
   void Hear(Report report);
   void ReadSignals();
@@ -43,8 +81,13 @@ class AgentProcess {
   void WatchForTheEnd();
 
   const AgentOptions& options_;
+  Kept& kept_;
+  const std::uint64_t soft_nofile_;
+  std::optional<JobTicket> ticket_;
+  bool starting_ = false;  ///< a Start was taken, and not every rank of it asked for
   std::unique_ptr<os::EventLoop> loop_;
   std::optional<os::SignalFd> signals_;
+  std::optional<os::WatchId> supervisor_;
   std::shared_ptr<Console> console_;
   std::unique_ptr<AgentLink> link_;
   std::optional<RunOptions> job_;
@@ -81,11 +124,16 @@ void AgentProcess::Say(const std::string& text) {
   console_->Pump();
 }
 
-Result<int> AgentProcess::Run() {
+Result<int> AgentProcess::Run(std::optional<AgentPlace> place) {
   MUSTER_TRY(SetUp());
-  link_->Join();
+  if (place) {
+    MUSTER_TRY(GoOn(*std::move(place)));
+  } else {
+    link_->Join();
+  }
   MUSTER_TRY(loop_->Run());
   if (node_ && !ended_) node_->Send(order::End{});
+  kept_.Save({});
   console_->Flush(seconds(1));
   if (error_) return *error_;
   return exit_code_;
@@ -97,6 +145,13 @@ Status AgentProcess::SetUp() {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   loop_ = MUSTER_TRY(os::EventLoop::Create());
   MUSTER_TRY(loop_->Watch(signals_->fd(), EPOLLIN, [this](std::uint32_t) { ReadSignals(); }));
+  if (kept_.supervised()) {
+    supervisor_ = MUSTER_TRY(loop_->Watch(kept_.socket(), EPOLLRDHUP, [this](std::uint32_t) {
+      loop_->Remove(*supervisor_);
+      Leave(128 + SIGKILL, "the process that was started as muster agent is gone",
+            job_ ? std::min<nanoseconds>(job_->policy.grace, kOrphanGrace) : nanoseconds(0));
+    }));
+  }
   if (options_.lifeline_fd >= 0) {
     MUSTER_TRY(loop_->Watch(options_.lifeline_fd, EPOLLIN, [this](std::uint32_t) {
       char byte = 0;
@@ -120,7 +175,7 @@ Status AgentProcess::SetUp() {
 
 /// The coordinator hears what this host lacks, and decides.
 void AgentProcess::TakeTicket(const JobTicket& ticket) {
-  if (const Status prepared = Prepare(ticket); !prepared) {
+  if (const Status prepared = Prepare(ticket, std::nullopt); !prepared) {
     error_ = prepared.error();
     link_->Send(report::Failed{
         Error(prepared.error()).Within(fmt::format("node {}", options_.link.join.name))});
@@ -131,7 +186,28 @@ void AgentProcess::TakeTicket(const JobTicket& ticket) {
   Say(fmt::format("joined run {} as {}", ticket.run_id, options_.link.join.name));
 }
 
-Status AgentProcess::Prepare(const JobTicket& ticket) {
+Status AgentProcess::GoOn(AgentPlace place) {
+  MUSTER_TRY(Prepare(place.ticket, place.node));
+  const PastLife& past = kept_.past();
+  Say(fmt::format("the process that leads this node died ({}); another one took its place",
+                  past.death));
+  link_->GoOn(std::move(place.link));
+  if (node_->ready_zygote() != 0) Hear(report::ZygoteReady{node_->ready_zygote()});
+  // Which ranks of it run nobody knows.
+  if (place.starting) Leave(1, "its agent died while it started ranks", {});
+  return Ok();
+}
+
+void AgentProcess::Save() {
+  if (!kept_.supervised() || !node_ || leaving_ || ended_) return;
+  AgentPlace place{*ticket_, link_->place(), node_->place(), starting_};
+  ArchiveWriter writer;
+  writer("place", place);
+  kept_.Save(writer.Take());
+}
+
+Status AgentProcess::Prepare(const JobTicket& ticket, std::optional<NodePlace> place) {
+  ticket_ = ticket;
   if (::chdir(ticket.cwd.c_str()) < 0) {
     return ErrnoError("cd " + ticket.cwd, errno)
         .Hint("the job's working folder must be on every node; share it or make it");
@@ -158,14 +234,23 @@ Status AgentProcess::Prepare(const JobTicket& ticket) {
                                          .own_folder = !shared,
                                          .files = &PosixFiles(),
                                          .console = console_,
-                                         .clock = &SystemClock()},
+                                         .clock = &SystemClock(),
+                                         .soft_nofile = soft_nofile_,
+                                         .kept = &kept_,
+                                         .place = std::move(place)},
                                         *loop_, [this](Report said) { Hear(std::move(said)); }));
   return Ok();
 }
 
 void AgentProcess::Take(const Order& order) {
   if (!node_ || ended_ || leaving_) return;
+  // Each of the others may be carried out twice; it is taken when it was carried out.
+  if (std::holds_alternative<order::Start>(order)) {
+    starting_ = true;
+    Save();
+  }
   node_->Send(order);
+  Save();
 }
 
 void AgentProcess::Hear(Report report) {
@@ -177,7 +262,9 @@ void AgentProcess::Hear(Report report) {
     ended_ = true;
     stop_by_ = MonotonicClock::now() + kLastPosts;
   }
+  if (std::holds_alternative<report::Begun>(report)) starting_ = false;
   link_->Send(report);
+  Save();
   if (ended_) StopWhenDelivered();
 }
 
@@ -232,10 +319,26 @@ void AgentProcess::WatchForTheEnd() {
 
 /// Who was given up, for a network that broke or a host that stood still, comes back as a spare.
 Result<int> RunAgent(const AgentOptions& options) {
-  for (;;) {
-    Result<int> ended = AgentProcess(options).Run();
-    if (ended || ended.error().code() != Code::kConflict) return ended;
-  }
+  os::SignalFd signals = MUSTER_TRY(os::SignalFd::Block(os::EndingSignals()));
+  const std::uint64_t soft_nofile = RaiseDescriptorLimit();
+  const auto live = [&](Kept& kept) -> Result<int> {
+    std::optional<AgentPlace> place;
+    if (const auto& state = kept.past().state) {
+      ArchiveReader reader(*state);
+      reader("place", place.emplace());
+      if (!reader.whole()) place.reset();
+    }
+    for (;;) {
+      Result<int> ended =
+          AgentProcess(options, kept, soft_nofile).Run(std::exchange(place, std::nullopt));
+      if (ended || ended.error().code() != Code::kConflict) return ended;
+    }
+  };
+  const auto result =
+      Supervise({}, signals, {}, [&](Kept& kept) { return EncodeResult(live(kept)); });
+  signals.StayBlocked();
+  if (!result) return result.error();
+  return DecodeResult<int>(*result);
 }
 
 }  // namespace muster::agent

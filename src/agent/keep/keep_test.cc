@@ -125,6 +125,29 @@ TEST(Supervisor, GivesUpWhenTooManyDie) {
             "the process that steers the run died 3 times, at last: exit code 4");
 }
 
+TEST(Supervisor, LetsNobodyFollowWhenSomethingWasNotKept) {
+  const pid_t parent = ::getpid();
+  const auto result = Under({}, [&](Kept& kept) -> std::string {
+    if (kept.past().count > 0) return "another followed";
+    ::kill(parent, SIGSTOP);  // as by Ctrl-Z
+    for (int i = 0; i < 5'000; ++i) kept.Keep("fd." + std::to_string(i), {0});
+    ::kill(parent, SIGCONT);
+    ::_exit(1);
+  });
+  EXPECT_FALSE(result);
+}
+
+TEST(Supervisor, HearsTheResultOfALifeThatItCouldNotListenTo) {
+  const pid_t parent = ::getpid();
+  const auto result = Under({}, [&](Kept& kept) -> std::string {
+    ::kill(parent, SIGSTOP);
+    for (int i = 0; i < 5'000; ++i) kept.Keep("fd." + std::to_string(i), {0});
+    ::kill(parent, SIGCONT);
+    return "heard";
+  });
+  EXPECT_EQ(*result, "heard");
+}
+
 TEST(Supervisor, PassesSignalsOn) {
   const pid_t parent = ::getpid();
   const auto result = Under({}, [parent](Kept&) -> std::string {

@@ -24,6 +24,7 @@ constexpr auto kPatience = std::chrono::milliseconds(100);
 /// Two places that take turns: a SIGKILL in the middle of one leaves the other.
 struct SavedState::Page {
   std::atomic<std::uint64_t> turn;  ///< 0: nothing; else the newest is in turn % 2
+  std::atomic<bool> closed;
   std::uint64_t size[2];
   char bytes[2][kHalf];
 };
@@ -54,6 +55,10 @@ std::optional<std::string> SavedState::Load() const {
   return std::string(page().bytes[turn % 2], page().size[turn % 2]);
 }
 
+void SavedState::Close() { page().closed.store(true, std::memory_order_release); }
+
+bool SavedState::closed() const { return page().closed.load(std::memory_order_acquire); }
+
 Kept::Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past)
     : socket_(std::move(socket)), fds_(std::move(fds)), state_(state), past_(std::move(past)) {}
 
@@ -71,7 +76,7 @@ void Kept::Keep(const std::string& name, const std::vector<int>& fds) {
     if (error == EAGAIN && !os::WaitFd(socket_.get(), POLLOUT, left)) break;
   }
   lost_ = true;
-  state_->Save({});
+  state_->Close();
 }
 
 std::vector<Fd> Kept::Take(const std::string& name) {

@@ -31,6 +31,9 @@ class SavedState {
   bool Save(std::string_view bytes);
   /// Nothing when nothing was saved.
   std::optional<std::string> Load() const;
+  /// Nobody can go on from here any more: something that had to be kept was not.
+  void Close();
+  bool closed() const;
 
  private:
   struct Page;

@@ -23,18 +23,18 @@
 namespace muster::agent {
 namespace {
 
-constexpr const char* kResult = "result";  // under which a life keeps what it returned
 constexpr std::size_t kMostName = 64;
 constexpr auto kOrphanLook = std::chrono::milliseconds(5);
 
 class Supervisor {
  public:
   Supervisor(const SupervisorOptions& options, os::SignalFd& signals, KeptFds kept,
-             const Life& life, SavedState state)
+             const Life& life, SavedState state, SavedState result)
       : options_(options),
         signals_(signals),
         life_(life),
         state_(std::move(state)),
+        result_(std::move(result)),
         kept_(std::move(kept)) {}
 
   Result<std::string> Run() {
@@ -47,7 +47,7 @@ class Supervisor {
         return *result;
       }
       past_.state = state_.Load();
-      if (TooManyDied()) return GiveUp();
+      if (TooManyDied() || state_.closed()) return GiveUp();
     }
   }
 
@@ -80,19 +80,10 @@ class Supervisor {
     // Who writes to a terminal from another session is not to be stopped for that.
     std::signal(SIGTTOU, SIG_IGN);
     Kept kept(std::move(socket), std::move(kept_), &state_, std::move(past_));
-    const std::string result = life_(kept);
-    if (const auto memory = os::CreateMemfd("muster-result", SizeOf(result))) {
-      if (::pwrite(memory->get(), result.data(), result.size(), 0) ==
-          static_cast<ssize_t>(result.size())) {
-        kept.Keep(kResult, {memory->get()});
-      }
-    }
+    // Not empty, and in memory: it gets there even when the supervisor is stopped.
+    result_.Save("=" + life_(kept));
     std::fflush(nullptr);
     ::_exit(0);
-  }
-
-  static Bytes SizeOf(const std::string& text) {
-    return Bytes{static_cast<std::int64_t>(std::max<std::size_t>(1, text.size()))};
   }
 
   /// Until the child has ended; what it kept is here then.
@@ -151,12 +142,8 @@ class Supervisor {
   }
 
   std::optional<std::string> TakeResult() {
-    const auto found = kept_.find(kResult);
-    if (found == kept_.end()) return std::nullopt;
-    const int fd = found->second.front().get();
-    std::string text(static_cast<std::size_t>(std::max<off_t>(0, ::lseek(fd, 0, SEEK_END))), '\0');
-    if (::pread(fd, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return "";
-    return text;
+    const auto result = result_.Load();
+    return result ? std::optional(result->substr(1)) : std::nullopt;
   }
 
   bool TooManyDied() {
@@ -184,6 +171,7 @@ class Supervisor {
   os::SignalFd& signals_;
   const Life& life_;
   SavedState state_;
+  SavedState result_;
   KeptFds kept_;
   PastLife past_;
   std::deque<Instant> deaths_;  ///< lately
@@ -198,7 +186,9 @@ Result<std::string> Supervise(const SupervisorOptions& options, os::SignalFd& si
                               const Life& life) {
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   SavedState state = MUSTER_TRY(SavedState::Create());
-  return Supervisor(options, signals, std::move(kept), life, std::move(state)).Run();
+  SavedState result = MUSTER_TRY(SavedState::Create());
+  return Supervisor(options, signals, std::move(kept), life, std::move(state), std::move(result))
+      .Run();
 }
 
 }  // namespace muster::agent

@@ -1,12 +1,14 @@
 """A rank of the trainer dies and the others keep their process and what is in its memory: no step is done again, and the
 final weights are those of a run that nobody disturbed."""
 
+import contextlib
 import json
 import os
 import random
 import resource
 import signal
 import struct
+import subprocess
 import time
 
 import pytest
@@ -206,3 +208,32 @@ def test_many_deaths_at_any_moment_change_no_bit(train, equals_undisturbed, mode
     assert run.events("ranks_quiesced"), "none was recovered from in place"
     run.assert_nothing_left()
     equals_undisturbed(run, 4, 400, *words, every=3)
+
+
+def test_a_minute_of_chaos_ends_with_the_bits_of_an_undisturbed_run(train, equals_undisturbed):
+    """Ranks and coordinators are killed, ranks are stopped, one of them each second or two; the seed is printed."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    chance, faults, began = random.Random(seed), [], time.monotonic()
+    run = train(4, 2000, every=200, flags=("--max-restarts", 1000))
+    run.wait_step(20)
+    while run.process.poll() is None:
+        kind = chance.choices(["kill", "coordinator", "stop"], weights=[5, 2, 2])[0]
+        if kind == "coordinator" and faults.count(kind) == 3:  # a fourth within a minute ends the run
+            kind = "kill"
+        with contextlib.suppress(ProcessLookupError, KeyError):  # it may end meanwhile
+            if kind == "coordinator":
+                os.kill(run.coordinator(), signal.SIGKILL)
+            elif (pid := living(run)[chance.randrange(4)]) in run.processes():
+                os.kill(pid, signal.SIGKILL if kind == "kill" else signal.SIGSTOP)
+            faults.append(kind)
+        assert time.monotonic() - began < 300, run.events()[-5:]
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.process.wait(chance.uniform(1, 2))
+    assert run.end() == 0, run.err
+    print(faults)
+    assert len(faults) >= 5 and len(run.events("fault")) >= 3
+    for rank in range(4):
+        assert run.steps(rank)[-1]["step"] == 2000
+    run.assert_nothing_left()
+    equals_undisturbed(run, 4, 2000)

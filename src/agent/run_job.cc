@@ -58,6 +58,21 @@ Error NotStarted(const Error& error, const std::string& path) {
           fmt::format("{}no worker was started, and {} can be used again", hint, path)};
 }
 
+/// The life of one coordinator.
+Result<RunOutcome> Steer(const RunOptions& options, RunFolder folder, RunHost host,
+                         const std::vector<int>& signals) {
+  const std::string path = folder.path();
+  const bool first = host.kept->past().count == 0;
+  auto own_signals = MUSTER_TRY(os::SignalFd::Block(signals));
+  auto run = RunLoop::Create(options, std::move(folder), std::move(host), std::move(own_signals));
+  if (!run && first) return NotStarted(run.error(), path);
+  if (!run) return std::move(run.error()).Within("go on with the run").Hint("its ranks were ended");
+  const RunOutcome outcome = (*run)->Run();
+  // Destructors would free what a write that hangs in the kernel still uses.
+  if (outcome.hung_writer) static_cast<void>(run->release());
+  return outcome;
+}
+
 }  // namespace
 
 ConsoleOptions ConsoleFor(const RunOptions& options) {
@@ -91,17 +106,9 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   auto store = StartStoreProcess();
   if (!store) return NotStarted(store.error(), path);
   kept[kStoreName].push_back(std::move(*store));
-  const auto live = [&](Kept& ours) -> Result<RunOutcome> {
-    auto own_signals = MUSTER_TRY(os::SignalFd::Block(watched));
-    auto run = RunLoop::Create(options, std::move(folder), {id, soft_nofile, &ours},
-                               std::move(own_signals));
-    if (!run) return NotStarted(run.error(), path);
-    const RunOutcome outcome = (*run)->Run();
-    // Destructors would free what a write that hangs in the kernel still uses.
-    if (outcome.hung_writer) static_cast<void>(run->release());
-    return outcome;
+  const Life life = [&](Kept& ours) {
+    return EncodeResult(Steer(options, std::move(folder), {id, soft_nofile, &ours}, watched));
   };
-  const Life life = [&](Kept& ours) { return EncodeResult(live(ours)); };
   // Who follows a coordinator of several nodes could not reach their agents yet.
   const bool alone = options.nodes == 1 && !options.leads_only;
   SupervisorOptions supervisor;

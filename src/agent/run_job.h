@@ -52,6 +52,8 @@ struct RunOptions {
   std::optional<nanoseconds> time_limit;
   Policy policy;
   OnHang on_hang = OnHang::kRestart;
+  /// How long ranks without heartbeat may stand still; none: that is only told.
+  std::optional<nanoseconds> hang_limit;
   std::vector<spec::LogRule> log_rules;
   std::string role = "default";  ///< ROLE_NAME
   std::string run_id;            ///< TORCHELASTIC_RUN_ID; empty: the run's own

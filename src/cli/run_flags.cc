@@ -32,6 +32,7 @@ constexpr Lasting kLasting[] = {
     {.flag = "checkpoint-dir", .why = kInJob},
     {.flag = "restart-all", .why = kInJob},
     {.flag = "max-restarts", .why = kInJob},
+    {.flag = "hang-limit", .why = kInJob},
     {.flag = "nproc-per-node", .why = kInJob},
     {.flag = "module", .why = kInJob},
     {.flag = "no-python", .why = kInJob},
@@ -137,6 +138,9 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                "Say that a rank hangs and leave it alone; default: kill it and recover");
   run.add_option("--kernel-log", flags.kernel_log,
                  "File of kernel records to follow instead of /dev/kmsg");
+  run.add_option("--hang-limit", flags.hang_limit_s,
+                 "Seconds that ranks of a program without Muster's heartbeat may stand still, "
+                 "before the outlier is killed; default: the job's, or it is only told");
   run.add_option("--grace", flags.grace_s,
                  "Seconds between TERM and KILL when workers are stopped; default 30");
   run.add_option("--nodes", flags.nodes,

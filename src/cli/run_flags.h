@@ -25,6 +25,7 @@ struct RunFlags {
   spec::torchrun::Settings torchrun;  ///< of its flags and variables
   std::optional<std::uint32_t> ranks;
   std::optional<double> grace_s;
+  std::optional<double> hang_limit_s;
   std::string name;
   std::string folder;
   std::string preload = "auto";  ///< auto, none or modules with commas

@@ -24,6 +24,7 @@ namespace {
 using Form = spec::torchrun::RunLine::Form;
 
 constexpr double kMostGrace = 3600;
+constexpr double kMostHang = 30 * 86400;
 constexpr std::uint32_t kMostRestarts = 1'000'000;
 
 std::uint32_t CountGpus() {
@@ -239,6 +240,10 @@ Status CheckFlags(const RunFlags& flags) {
     return Error(Code::kInvalid, fmt::format("--grace is {}", *flags.grace_s),
                  fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
   }
+  if (flags.hang_limit_s && !(*flags.hang_limit_s >= 1 && *flags.hang_limit_s <= kMostHang)) {
+    return Error(Code::kInvalid, fmt::format("--hang-limit is {}", *flags.hang_limit_s),
+                 fmt::format("give 1 to {} seconds; nothing was made", kMostHang));
+  }
   if (flags.ranks && (*flags.ranks < 1 || *flags.ranks > agent::shim::kMaxWorkers)) {
     return Error(
         Code::kInvalid, fmt::format("--ranks is {}", *flags.ranks),
@@ -288,6 +293,10 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
   if (!flags.name.empty()) job.name = flags.name;
   // The run folder's job.yaml is the job that ran.
   if (flags.restart_all) job.restart.in_place = false;
+  if (flags.hang_limit_s) {
+    job.restart.hang_limit = std::chrono::duration_cast<spec::Duration>(
+        std::chrono::duration<double>(*flags.hang_limit_s));
+  }
   if (flags.torchrun.max_restarts) {
     job.restart.process_restarts = *flags.torchrun.max_restarts;
     job.restart.full_restarts = 0;
@@ -335,6 +344,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
   options.kernel_log =
       flags.kernel_log.empty() ? agent::health::KernelLog::kDevice : flags.kernel_log;
   SetPolicy(job, flags, options.policy);
+  options.hang_limit = job.restart.hang_limit;
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   options.nodes = job.nodes.max;
   options.least_nodes = job.nodes.min;

@@ -50,11 +50,10 @@ ProcessState StateOf(char letter) {
   }
 }
 
-bool IsTraced(const std::string& status) {
-  constexpr std::string_view kKey = "TracerPid:";
-  const auto at = status.find(kKey);
-  return at != std::string::npos &&
-         Number(Word(std::string_view(status).substr(at + kKey.size()), 0)) != 0;
+/// Behind `key` at a line's begin; 0 without.
+std::uint64_t NumberOf(std::string_view text, std::string_view key) {
+  const auto at = text.find(key);
+  return at == std::string_view::npos ? 0 : Number(Word(text.substr(at + key.size()), 0));
 }
 
 }  // namespace
@@ -72,8 +71,13 @@ Result<ProcessSight> SeeProcess(pid_t pid) {
                      Number(Word(fields, kStartTime))};
   if (sight.state == ProcessState::kDead) return sight;
   const auto status = PosixFiles().ReadAll(folder + "/status", 16_KiB);
-  if (status && IsTraced(*status)) sight.state = ProcessState::kTraced;
+  if (status && NumberOf(*status, "TracerPid:") != 0) sight.state = ProcessState::kTraced;
   return sight;
+}
+
+Result<std::uint64_t> SeeIo(pid_t pid) {
+  const std::string io = MUSTER_TRY(PosixFiles().ReadAll(fmt::format("/proc/{}/io", pid), 4_KiB));
+  return NumberOf(io, "rchar:") + NumberOf(io, "wchar:");
 }
 
 }  // namespace muster::os

@@ -28,4 +28,8 @@ struct ProcessSight {
 /// NotFound when it is gone.
 Result<ProcessSight> SeeProcess(pid_t pid);
 
+/// Bytes that its system calls read and wrote so far, files, pipes and terminals alike; not those
+/// of recv and send. NotFound when it is gone, Denied for another user's.
+Result<std::uint64_t> SeeIo(pid_t pid);
+
 }  // namespace muster::os

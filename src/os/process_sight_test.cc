@@ -72,5 +72,19 @@ TEST(SeeProcess, KnowsTheDeadFromTheGone) {
   EXPECT_EQ(SeeProcess(pid).error().code(), Code::kNotFound);
 }
 
+TEST(SeeIo, CountsWhatIsReadAndWritten) {
+  const auto before = SeeIo(::getpid());
+  ASSERT_TRUE(before);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "1234", 4), 4);
+  const auto after = SeeIo(::getpid());
+  ASSERT_TRUE(after);
+  EXPECT_GE(*after, *before + 4);
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_FALSE(SeeIo(0));
+}
+
 }  // namespace
 }  // namespace muster::os

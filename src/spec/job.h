@@ -82,6 +82,7 @@ struct RestartPolicy {
   std::uint32_t full_restarts = 1;
   std::optional<std::uint32_t> total;  ///< of both kinds, in the whole life of the run
   bool in_place = true;                ///< keep the ranks that can outlive the one that died
+  std::optional<Duration> hang_limit;  ///< how long ranks without heartbeat may stand still
   bool operator==(const RestartPolicy&) const = default;
 };
 

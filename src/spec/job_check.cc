@@ -113,6 +113,10 @@ void CheckTimes(const Job& job, Faults& faults) {
                fmt::format("'spec.estimate' is {}, above the timeLimit of {}",
                            FormatExact(*job.estimate), FormatExact(*job.time_limit)));
   }
+  if (job.restart.hang_limit && *job.restart.hang_limit < std::chrono::seconds(1)) {
+    faults.Add("spec.restart.hangLimit",
+               "'spec.restart.hangLimit' is less than 1s; leave it out for no limit");
+  }
   if (job.restart.eval_period.count() == 0) {
     faults.Add("spec.restart.evalPeriod",
                "'spec.restart.evalPeriod' is 0; restarts are counted over it");

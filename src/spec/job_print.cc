@@ -85,6 +85,7 @@ Value ToValue(const RestartPolicy& restart) {
       .Add("fullRestarts", Number(restart.full_restarts))
       .Add("total", NumberOrNone(restart.total))
       .Add("inPlace", Flag(restart.in_place))
+      .Add("hangLimit", Time(restart.hang_limit))
       .Take();
 }
 

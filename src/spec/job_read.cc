@@ -78,6 +78,7 @@ void ReadRestart(const Value& value, const std::string& path, Findings& findings
   restart.Whole("fullRestarts", out.full_restarts);
   restart.Whole("total", out.total);
   restart.Flag("inPlace", out.in_place);
+  restart.Time("hangLimit", out.hang_limit);
   restart.Finish();
 }
 

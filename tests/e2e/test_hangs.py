@@ -82,3 +82,92 @@ def test_a_hang_can_be_left_alone(stepping):
     run.end()
     assert "nothing is done about it" in run.err
     assert not run.events("fault")
+
+
+STANDS = """
+import os, signal, sys, threading
+
+def never_ends():
+    lock = threading.Lock()
+    lock.acquire()
+    lock.acquire()
+
+print("begins", flush=True)
+if os.environ["RANK"] == "1" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    never_ends()
+"""
+
+
+def test_a_script_that_does_not_end_is_told_of_with_its_place(start, script, python):
+    run = start(python, script(STANDS), flags=["--hang-limit", 1, "--report-hangs"])
+    suspected = run.wait_event("suspected")
+    assert suspected["ranks"] == "1" and suspected["acts"] == 0
+    assert suspected["what"].startswith("rank 1 stands still for 1.") and "rank 0 finished" in suspected["what"]
+    run.wait_event("stacks")
+    run.process.send_signal(signal.SIGTERM)
+    run.end()
+    assert "muster: rank 1 stands in " in run.err and "never_ends (script.py:7)" in run.err
+    assert not run.events("fault")
+    run.assert_nothing_left()
+
+
+def test_a_script_that_does_not_end_is_started_again_behind_the_limit(start, script, python):
+    run = start(python, script(STANDS), flags=["--hang-limit", 1])
+    assert run.end() == 0, run.err
+    fault = run.fault()
+    assert fault["rank"] == 1 and fault["layer"] == "stillness"
+    assert fault["cause"].startswith("hung: rank 1 stands still for 1.")
+    assert any("never_ends (script.py:7)" in group["at"] for group in fault["stacks"]["groups"])
+    run.assert_nothing_left()
+
+
+SPINS = """
+import os, time
+
+def turns():
+    while True:
+        pass
+
+def waits():
+    while True:
+        time.sleep(3600)
+
+turns() if os.environ["RANK"] == "2" else waits()
+"""
+
+
+def test_one_that_turns_while_the_others_wait_is_the_outlier(start, script, python):
+    run = start(python, script(SPINS), ranks=3, flags=["--hang-limit", 2, "--max-restarts", 0])
+    assert run.end() == 137, run.err
+    assert "ranks 0-1 stand still for" in run.fault()["cause"] and "while rank 2 computes" in run.fault()["cause"]
+    assert run.fault()["rank"] == 2
+    outlier = run.fault()["stacks"]["groups"][0]
+    assert outlier["ranks"] == [2] and outlier["at"].startswith("turns (script.py:")
+    assert oct((run.folder / run.fault()["stacks"]["file"]).stat().st_mode & 0o777) == "0o600"
+
+
+def test_scripts_that_write_now_and_then_are_left_alone(start, script, python):
+    lines = "import time\nfor i in range(8):\n    time.sleep(0.5)\n    print(i, flush=True)\n"
+    run = start(python, script(lines), flags=["--hang-limit", 2])
+    assert run.end() == 0, run.err
+    assert not run.events("suspected")
+
+
+@pytest.mark.parametrize(
+    "kind, function",
+    [("loop", "Main"), ("deadlock", "std::thread::join"), ("read", "read"), ("SIGSTOP", "")],
+)
+def test_stacks_say_where_a_rank_stood(stepping, kind, function):
+    run = stepping("--max-restarts", 0)
+    if kind == "SIGSTOP":
+        os.kill(run.pid(1), signal.SIGSTOP)
+    else:
+        inject(stepping.folder, 1, kind)
+    assert run.end() == 137
+    groups = run.fault()["stacks"]["groups"]
+    (own,) = [group for group in groups if group["ranks"] == [1]]
+    assert function in own["at"]
+    (others,) = [group for group in groups if group["ranks"] == [0, 2]]
+    assert "muster::coll::ShmGroup" in others["at"]
+    assert "muster: rank 1 stands in " in run.err
+    run.assert_nothing_left()

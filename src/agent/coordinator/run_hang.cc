@@ -15,7 +15,11 @@ constexpr auto kDieLimit = std::chrono::seconds(5);
 
 void RunLoop::WatchForHangs() {
   // In any other phase ranks wait for us.
-  if (state_.phase != Phase::kRunning) return hang_watch_.Restart();
+  if (state_.phase != Phase::kRunning) {
+    quiet_watch_.Restart();
+    return hang_watch_.Restart();
+  }
+  WatchForQuiet();
   for (std::uint32_t i = 0; i < sights_.size(); ++i) {
     sights_[i].alive = i < state_.ranks.size() && state_.ranks[i].state == RankState::kRunning &&
                        kills_[i].hang.empty() && sights_[i].pulse.generation == state_.generation;

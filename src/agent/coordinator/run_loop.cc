@@ -45,6 +45,7 @@ RunLoop::RunLoop(const RunOptions& options, RunFolder folder, RunHost host, os::
       events_(folder_.files(), folder_.At("events.jsonl"), clock_),
       accounting_(options.ranks),
       hang_watch_(options.ranks),
+      quiet_watch_(options.ranks, options.hang_limit),
       pids_(options.ranks),
       kills_(options.ranks),
       sights_(options.ranks),

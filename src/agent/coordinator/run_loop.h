@@ -18,6 +18,7 @@
 #include "agent/coordinator/hang_watch.h"
 #include "agent/coordinator/job_state.h"
 #include "agent/coordinator/plan.h"
+#include "agent/coordinator/quiet_watch.h"
 #include "agent/coordinator/stack_calls.h"
 #include "agent/ctl/control_socket.h"
 #include "agent/health/kernel_log.h"
@@ -170,6 +171,10 @@ class RunLoop {
   void KillRank(Rank rank, Ending reason);
   void GiveUpOn(Rank rank, Generation spawned);
 
+  // run_quiet.cc: ranks without heartbeat that stand still
+  void WatchForQuiet();
+  void KillStill(Rank rank, const std::string& what);
+
   // run_stacks.cc: where they stand
   void ListenForVerbs();
   std::vector<Rank> RunningRanks() const;
@@ -228,6 +233,7 @@ class RunLoop {
   EventLog events_;
   Accounting accounting_;
   HangWatch hang_watch_;
+  QuietWatch quiet_watch_;
   std::vector<int> pids_;          ///< by rank, of its newest process
   std::vector<Ending> kills_;      ///< by rank: what its process is being killed for
   std::vector<RankSight> sights_;  ///< by rank, as its node saw it last

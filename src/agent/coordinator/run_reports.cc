@@ -76,6 +76,7 @@ void RunLoop::On(const report::Exited& report) {
   if (report.spawned == state_.ranks[rank].spawned && report.pid != 0) {
     Ending kill = std::exchange(kills_[rank], {});
     event.ending.hang = std::move(kill.hang);
+    event.ending.still = kill.still;
     event.ending.rule = std::move(kill.rule);
   }
   Feed(std::move(event));
@@ -96,7 +97,8 @@ void RunLoop::On(const report::Progress& report) {
   steps_->Write();
   missed_steps_ = report.missed;
   state_.slowest_step = hang_watch_.SlowestStep();
-  for (const auto& [rank, told, sight] : report.places) {
+  for (const auto& [rank, told, sight, io] : report.places) {
+    if (sight && io) quiet_watch_.See(rank, *sight, *io, clock_.Now());
     RankSight& known = sights_[rank.value()];
     const os::Pulse pulse = Steadied(told, known.pulse);
     const bool moved =

@@ -141,6 +141,7 @@ struct Progress {
     Rank rank;
     os::Pulse pulse;
     std::optional<os::ProcessSight> sight{};  ///< of one that has not moved for a while
+    std::optional<std::uint64_t> io{};        ///< os::SeeIo, with it, of one without heartbeat
   };
   std::vector<Step> steps{};
   std::vector<Place> places{};

@@ -136,6 +136,7 @@ class NodeRunner final : public Node {
   void Publish();
   void PublishLater();
   void Look(report::Progress* progress);
+  void LookAtSilent(report::Progress* progress);
   void TellWords(bool now);
   void TellWordsLater();
   void Housekeep();
@@ -182,7 +183,8 @@ class NodeRunner final : public Node {
   std::optional<order::Start> start_;  ///< waits for the zygote
   std::vector<order::TellWords> words_;
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
-  Instant next_look_{};                 ///< at processes that do not move
+  Instant next_silent_look_{};
+  Instant next_look_{};  ///< at processes that do not move
   std::optional<os::TimerId> publish_;
   std::optional<os::TimerId> loading_;
   std::optional<os::TimerId> words_retry_;

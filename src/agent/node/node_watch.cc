@@ -20,6 +20,7 @@ constexpr auto kWordsRetry = milliseconds(20);
 // longer it is: /proc costs more than a page.
 constexpr auto kStill = milliseconds(150);
 constexpr int kLooks = 8;
+constexpr nanoseconds kSilentLook = seconds(2);
 
 bool SamePlace(const os::Pulse& a, const os::Pulse& b) {
   return a.phase == b.phase && a.phase_since == b.phase_since && a.step == b.step &&
@@ -43,13 +44,14 @@ void NodeRunner::Publish() {
   progress.complete = true;
   progress.missed = pages_->missed();
   Look(&progress);
+  LookAtSilent(&progress);
   Tell(std::move(progress));
 }
 
 void NodeRunner::Look(report::Progress* progress) {
   const Instant now = options_.clock->Now();
   nanoseconds longest{};
-  for (auto& [rank, pulse, sight] : progress->places) {
+  for (auto& [rank, pulse, sight, io] : progress->places) {
     Worker& worker = At(rank);
     if (!SamePlace(pulse, worker.pulse) || worker.moved == Instant{}) worker.moved = now;
     worker.pulse = pulse;
@@ -59,9 +61,25 @@ void NodeRunner::Look(report::Progress* progress) {
   if (longest < kStill || now < next_look_) return;
   next_look_ = now + std::min<nanoseconds>(longest / kLooks, kPublishUsual * 20);
   // Of everybody: the one that is stopped may be one of those that wait.
-  for (auto& [rank, pulse, sight] : progress->places) {
+  for (auto& [rank, pulse, sight, io] : progress->places) {
     if (At(rank).pid == 0) continue;
     if (const auto seen = os::SeeProcess(At(rank).pid)) sight = *seen;
+  }
+}
+
+/// Of ranks without heartbeat /proc is all that tells of them.
+void NodeRunner::LookAtSilent(report::Progress* progress) {
+  const Instant now = options_.clock->Now();
+  if (now < next_silent_look_) return;
+  const nanoseconds limit = options_.job->hang_limit.value_or(kSilentLook * kLooks);
+  next_silent_look_ = now + std::clamp<nanoseconds>(limit / kLooks, kPublishUsual, kSilentLook);
+  for (auto& [rank, pulse, sight, io] : progress->places) {
+    if (At(rank).pid == 0 || pulse.generation == generation_) continue;
+    const auto seen = os::SeeProcess(At(rank).pid);
+    const auto bytes = os::SeeIo(At(rank).pid);
+    if (!seen || !bytes) continue;
+    sight = *seen;
+    io = *bytes;
   }
 }
 

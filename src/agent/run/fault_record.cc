@@ -127,7 +127,8 @@ std::string LayerOf(const Ending& ending) {
   if (ending.start_error != 0) return "start";
   if (!ending.node.empty()) return "node";
   if (!ending.rule.name.empty()) return "log-rule";
-  return ending.hang.empty() ? "pidfd" : "heartbeat";
+  if (ending.hang.empty()) return "pidfd";
+  return ending.still ? "stillness" : "heartbeat";
 }
 
 Json RuleOf(const Ending& ending) {

@@ -67,7 +67,7 @@ void Fields(A& a, report::Progress::Step& m) {
 }
 template <typename A>
 void Fields(A& a, report::Progress::Place& m) {
-  a("rank", m.rank), a("pulse", m.pulse), a("process", m.sight);
+  a("rank", m.rank), a("pulse", m.pulse), a("process", m.sight), a("io", m.io);
 }
 template <typename A>
 void Fields(A& a, LogId& m) {

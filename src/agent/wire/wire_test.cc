@@ -57,7 +57,7 @@ report::Progress AProgress() {
   record.phase_us = {1, 2, 3, 4, 5, 6, 7};
   os::Pulse pulse{Generation(3), os::Phase::kComm, 8, 5, 17, kTime};
   const os::ProcessSight sight{os::ProcessState::kStopped, 100, 77};
-  return {{{Rank(4), record}}, {{Rank(4), pulse, sight}, {Rank(5), pulse, {}}}, true, 2};
+  return {{{Rank(4), record}}, {{Rank(4), pulse, sight, 8192}, {Rank(5), pulse, {}}}, true, 2};
 }
 
 std::vector<Report> Reports() {

@@ -65,8 +65,8 @@ void RunLoop::On(const report::Started& report) {
 void RunLoop::On(const report::Exited& report) {
   const std::uint32_t rank = report.rank.value();
   const RankStatus& status = state_.ranks[rank];
-  // The coordinator before this one knew.
-  if (resumed_ && status.spawned == report.spawned && status.ending) return;
+  // Whoever follows a process that died says again what that one may not have said.
+  if (status.spawned == report.spawned && status.ending) return;
   Event event{.kind = Event::Kind::kExited,
               .rank = report.rank,
               .generation = report.spawned,

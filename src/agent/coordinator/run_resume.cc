@@ -12,7 +12,7 @@ namespace muster::agent {
 template <typename A>
 void RunLoop::FieldsOfRun(A& a) {
   a("state", state_), a("accounting", accounting_), a("pids", pids_), a("records", records_);
-  a("missed", missed_steps_), a("store_port", store_port_), a("asked", asked_);
+  a("missed", missed_steps_), a("store_port", store_port_);
   a("worker_started", worker_started_), a("reports_steps", reports_steps_);
   a("ready", ready_), a("durable", durable_), a("faults", faults_), a("kept", kept_);
   a("fault_sentence", fault_sentence_), a("earlier", earlier_), a("last_fault", last_fault_);
@@ -35,12 +35,12 @@ bool RunLoop::Restore() {
   if (!reader.whole()) return false;
   events_.GoOn();
   steps_->GoOn();
-  written_ = Ok();
   return true;
 }
 
 NodePlace RunLoop::PlaceOfNode() const {
-  NodePlace place{.generation = state_.generation, .records = records_};
+  NodePlace place{
+      .generation = state_.generation, .records = records_, .use_zygote = state_.use_zygote};
   for (const RankStatus& rank : state_.ranks) {
     place.spawned.push_back(rank.spawned);
     place.runs.push_back(rank.state == RankState::kRunning ? 1 : 0);

@@ -29,6 +29,7 @@ bool Has(const std::vector<shim::Exited>& ends, Rank rank) {
 Status NodeRunner::ResumeNode(const NodePlace& place) {
   ranks_.first = place.first;
   generation_ = place.generation;
+  use_zygote_ = use_zygote_ && place.use_zygote;
   generation_begin_ = options_.clock->Now();
   for (std::size_t i = 0; i < std::min(workers_.size(), place.spawned.size()); ++i) {
     workers_[i].spawned = place.spawned[i];
@@ -48,7 +49,10 @@ Status NodeRunner::ResumeNode(const NodePlace& place) {
 }
 
 NodePlace NodeRunner::place() const {
-  NodePlace place{.generation = generation_, .first = ranks_.first, .stops = stop_unanswered_};
+  NodePlace place{.generation = generation_,
+                  .first = ranks_.first,
+                  .stops = stop_unanswered_,
+                  .use_zygote = use_zygote_};
   for (const Worker& worker : workers_) {
     place.spawned.push_back(worker.spawned);
     place.runs.push_back(worker.pid != 0 ? 1 : 0);

@@ -34,6 +34,7 @@ struct NodePlace {
   std::vector<std::uint64_t> records{};  ///< by rank: of its steps the last that was reported
   std::uint32_t first = 0;               ///< its ranks begin with this one
   bool stops = false;                    ///< a Stop was ordered, and nobody heard it answered
+  bool use_zygote = true;                ///< it is not broken, as far as there is one
 };
 
 /// What workers get between TERM and KILL when nobody is left to order it, at most.

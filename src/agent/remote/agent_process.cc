@@ -25,6 +25,8 @@ struct AgentPlace {
   LinkPlace link;
   NodePlace node;
   bool starting = false;
+  bool leaving = false;
+  int exit_code = 0;
 };
 
 template <typename A>
@@ -42,10 +44,12 @@ template <typename A>
 void Fields(A& a, NodePlace& m) {
   a("generation", m.generation), a("spawned", m.spawned), a("runs", m.runs);
   a("records", m.records), a("first_rank", m.first), a("stops", m.stops);
+  a("use_zygote", m.use_zygote);
 }
 template <typename A>
 void Fields(A& a, AgentPlace& m) {
   a("ticket", m.ticket), a("link", m.link), a("node", m.node), a("starting", m.starting);
+  a("leaving", m.leaving), a("exit_code", m.exit_code);
 }
 
 namespace {
@@ -193,14 +197,15 @@ Status AgentProcess::GoOn(AgentPlace place) {
                   past.death));
   link_->GoOn(std::move(place.link));
   if (node_->ready_zygote() != 0) Hear(report::ZygoteReady{node_->ready_zygote()});
+  if (place.leaving) Leave(place.exit_code, "its agent died while it left", {});
   // Which ranks of it run nobody knows.
   if (place.starting) Leave(1, "its agent died while it started ranks", {});
   return Ok();
 }
 
 void AgentProcess::Save() {
-  if (!kept_.supervised() || !node_ || leaving_ || ended_) return;
-  AgentPlace place{*ticket_, link_->place(), node_->place(), starting_};
+  if (!kept_.supervised() || !node_ || ended_) return;
+  AgentPlace place{*ticket_, link_->place(), node_->place(), starting_, leaving_, exit_code_};
   ArchiveWriter writer;
   writer("place", place);
   kept_.Save(writer.Take());
@@ -301,6 +306,7 @@ void AgentProcess::Leave(int exit_code, const std::string& why, nanoseconds grac
   exit_code_ = exit_code;
   Say("leaving, and its workers with it: " + why);
   link_->Send(report::Gone{why});
+  Save();
   node_->Send(order::Stop{SIGTERM, grace});
 }
 

@@ -1,7 +1,11 @@
 #include "os/process_sight.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -58,19 +62,32 @@ std::uint64_t NumberOf(std::string_view text, std::string_view key) {
 
 }  // namespace
 
-Result<ProcessSight> SeeProcess(pid_t pid) {
-  const std::string folder = fmt::format("/proc/{}", pid);
-  const std::string stat = MUSTER_TRY(PosixFiles().ReadAll(folder + "/stat", 4_KiB));
+Result<ProcessWatch> ProcessWatch::Open(pid_t pid) {
+  const std::string path = fmt::format("/proc/{}/stat", pid);
+  Fd stat(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!stat.valid()) return ErrnoError("open " + path, errno);
+  return ProcessWatch(std::move(stat));
+}
+
+Result<ProcessSight> ProcessWatch::See() const {
+  std::array<char, 1024> text;  // some fifty numbers and a name of 64 bytes at most
+  const ssize_t size = ::pread(stat_.get(), text.data(), text.size(), 0);
+  if (size < 0) return ErrnoError("look at a process", errno == ESRCH ? ENOENT : errno);
+  const std::string_view stat(text.data(), static_cast<std::size_t>(size));
   // The name may hold anything, so the last parenthesis ends it.
   const auto name = stat.rfind(')');
-  if (name == std::string::npos) return Error(Code::kNotFound, folder + " tells nothing");
-  const std::string_view fields = std::string_view(stat).substr(name + 1);
+  if (name == std::string_view::npos) return Error(Code::kNotFound, "/proc tells nothing of it");
+  const std::string_view fields = stat.substr(name + 1);
   const std::string_view letter = Word(fields, 0);
-  ProcessSight sight{StateOf(letter.empty() ? 'X' : letter[0]),
-                     Number(Word(fields, kUserTime)) + Number(Word(fields, kSystemTime)),
-                     Number(Word(fields, kStartTime))};
+  return ProcessSight{StateOf(letter.empty() ? 'X' : letter[0]),
+                      Number(Word(fields, kUserTime)) + Number(Word(fields, kSystemTime)),
+                      Number(Word(fields, kStartTime))};
+}
+
+Result<ProcessSight> SeeProcess(pid_t pid) {
+  ProcessSight sight = MUSTER_TRY(MUSTER_TRY(ProcessWatch::Open(pid)).See());
   if (sight.state == ProcessState::kDead) return sight;
-  const auto status = PosixFiles().ReadAll(folder + "/status", 16_KiB);
+  const auto status = PosixFiles().ReadAll(fmt::format("/proc/{}/status", pid), 16_KiB);
   if (status && NumberOf(*status, "TracerPid:") != 0) sight.state = ProcessState::kTraced;
   return sight;
 }

@@ -1,11 +1,12 @@
 #pragma once
-// A process as /proc shows it at one moment: what it is doing, for who watches over it. Reads two
-// small files; any thread.
+// A process as /proc shows it at one moment: what it is doing, for who watches over it. Any thread.
 
 #include <sys/types.h>
 
 #include <cstdint>
+#include <utility>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace muster::os {
@@ -27,6 +28,20 @@ struct ProcessSight {
 
 /// NotFound when it is gone.
 Result<ProcessSight> SeeProcess(pid_t pid);
+
+/// For who looks at a process again and again: a look is one read of a file that stays open.
+class ProcessWatch {
+ public:
+  /// NotFound when it is gone.
+  static Result<ProcessWatch> Open(pid_t pid);
+  /// NotFound when it was reaped, whoever has its number by then. A debugger is seen only where it
+  /// stopped the process; `SeeProcess` knows of every one and costs three times as much.
+  Result<ProcessSight> See() const;
+
+ private:
+  explicit ProcessWatch(Fd stat) : stat_(std::move(stat)) {}
+  Fd stat_;
+};
 
 /// Bytes that its system calls read and wrote so far, files, pipes and terminals alike; not those
 /// of recv and send. NotFound when it is gone, Denied for another user's.

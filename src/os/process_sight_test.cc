@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 
 namespace muster::os {
 namespace {
@@ -50,6 +51,20 @@ TEST(SeeProcess, KnowsOneThatIsStopped) {
   const Child child([] { ::raise(SIGSTOP); });
   child.Await(WSTOPPED);
   EXPECT_EQ(SeeProcess(child.pid())->state, ProcessState::kStopped);
+}
+
+TEST(ProcessWatch, SeesTheSameProcessUntilItIsReaped) {
+  std::optional<ProcessWatch> watch;
+  {
+    const Child child([] { ::raise(SIGSTOP); });
+    child.Await(WSTOPPED);
+    watch = *ProcessWatch::Open(child.pid());
+    EXPECT_EQ(watch->See()->state, ProcessState::kStopped);
+    EXPECT_EQ(watch->See()->start_ticks, SeeProcess(child.pid())->start_ticks);
+  }
+  const auto gone = watch->See();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code(), Code::kNotFound);
 }
 
 TEST(SeeProcess, KnowsOneThatADebuggerHas) {

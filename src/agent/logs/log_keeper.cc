@@ -252,7 +252,9 @@ class LogKeeper::Impl {
           if (!log->written_out && !outputs.contains(id)) outputs.emplace(id, NewOutput(log));
         }
       }
-      for (auto& [id, output] : outputs) WriteOut(output);
+      for (auto& [id, output] : outputs) {
+        if (output.log->buffer.has_news()) WriteOut(output);
+      }
       std::erase_if(outputs, [&](auto& entry) { return IsOut(entry.second); });
       options_.console->Pump();
       if (last) return;

@@ -30,16 +30,19 @@ void StreamBuffer::Append(std::string bytes, Instant at) {
     held_ -= static_cast<std::int64_t>(size);
     chunks_.pop_front();
   }
+  news_.store(true, std::memory_order_release);
 }
 
 void StreamBuffer::End() {
   const MutexLock lock(mutex_);
   ended_ = true;
+  news_.store(true, std::memory_order_release);
   end_.NotifyAll();
 }
 
 StreamBuffer::Taken StreamBuffer::Take() {
   const MutexLock lock(mutex_);
+  news_.store(false, std::memory_order_relaxed);
   Taken taken{std::exchange(dropped_, 0), std::exchange(chunks_, {}), ended_};
   held_ = 0;
   return taken;

@@ -5,6 +5,7 @@
 //
 // One reader thread appends, one writer thread takes; a leaf lock between them.
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -38,6 +39,8 @@ class StreamBuffer {
   void Append(std::string bytes, Instant at = {});
   void End();
   Taken Take();
+  /// Something came since the last Take; without the lock.
+  bool has_news() const { return news_.load(std::memory_order_acquire); }
   std::string Tail() const;
   bool ended() const;
   /// Waits for End, at most until `deadline`.
@@ -52,6 +55,7 @@ class StreamBuffer {
   std::uint64_t dropped_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::string tail_ MUSTER_GUARDED_BY(mutex_);
   bool ended_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> news_ = true;
 };
 
 }  // namespace muster::agent

@@ -81,8 +81,11 @@ class NodeRunner final : public Node {
     int pid = 0;           ///< 0: it does not run
     bool stepped = false;  ///< in this generation
     os::Pulse pulse;
-    Instant moved{};  ///< when its heartbeat did
+    Instant moved{};                          ///< when its heartbeat did
+    std::optional<os::ProcessWatch> watch{};  ///< from its first look on
+    int watched = 0;                          ///< the pid of `watch`
   };
+  std::optional<os::ProcessSight> SightOf(Worker& worker, std::chrono::nanoseconds still);
   NodeRunner(NodeOptions options, os::EventLoop& loop, OnReport on_report);
   Status SetUp();
 

@@ -20,6 +20,7 @@ constexpr auto kWordsRetry = milliseconds(20);
 // longer it is: /proc costs more than a page.
 constexpr auto kStill = milliseconds(150);
 constexpr int kLooks = 8;
+constexpr auto kTracerLook = seconds(1);
 constexpr nanoseconds kSilentLook = seconds(2);
 
 bool SamePlace(const os::Pulse& a, const os::Pulse& b) {
@@ -63,8 +64,24 @@ void NodeRunner::Look(report::Progress* progress) {
   // Of everybody: the one that is stopped may be one of those that wait.
   for (auto& [rank, pulse, sight, io] : progress->places) {
     if (At(rank).pid == 0) continue;
-    if (const auto seen = os::SeeProcess(At(rank).pid)) sight = *seen;
+    sight = SightOf(At(rank), longest);
   }
+}
+
+/// Ten times a second of every rank, where steps take long: what a debugger did matters only to who
+/// is about to be called late.
+std::optional<os::ProcessSight> NodeRunner::SightOf(Worker& worker, nanoseconds still) {
+  if (still >= kTracerLook) {
+    const auto seen = os::SeeProcess(worker.pid);
+    return seen ? std::optional(*seen) : std::nullopt;
+  }
+  if (worker.watched != worker.pid) {
+    worker.watch.reset();
+    worker.watched = worker.pid;
+    if (auto watch = os::ProcessWatch::Open(worker.pid)) worker.watch = *std::move(watch);
+  }
+  const auto seen = worker.watch ? worker.watch->See() : Error(Code::kNotFound, "it is gone");
+  return seen ? std::optional(*seen) : std::nullopt;
 }
 
 /// Of ranks without heartbeat /proc is all that tells of them.

@@ -15,6 +15,7 @@ template <typename A>
 void Fields(A& a, Ending& m) {
   a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
   a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
+  a("still", m.still);
   a("rule", m.rule), a("advice", m.advice), a("node", m.node);
 }
 template <typename A>

@@ -51,7 +51,7 @@ struct Ending {
       false;  ///< the command itself is at fault: it will not run the next time either
   Instant time;
   std::string hang{};    ///< what it hung in; it was killed for that
-  bool still = false;    ///< that was seen by its process, not by a heartbeat; not on the wire
+  bool still = false;    ///< that was seen by its process, not by a heartbeat
   RuleKill rule{};       ///< it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
   std::string node{};    ///< "n2: the connection closed": it went down with that node

@@ -11,7 +11,8 @@ namespace muster::agent {
 /// Everything that whoever follows must know and cannot learn from the shim or the run folder.
 template <typename A>
 void RunLoop::FieldsOfRun(A& a) {
-  a("state", state_), a("accounting", accounting_), a("pids", pids_), a("records", records_);
+  a("state", state_), a("accounting", accounting_), a("pids", pids_), a("kills", kills_),
+      a("records", records_);
   a("missed", missed_steps_), a("store_port", store_port_);
   a("worker_started", worker_started_), a("reports_steps", reports_steps_);
   a("ready", ready_), a("durable", durable_), a("faults", faults_), a("kept", kept_);

@@ -19,10 +19,11 @@ JobState SomeState() {
   JobState state;
   state.phase = Phase::kGathering;
   state.generation = Generation(7);
-  state.ranks = {{.state = RankState::kRunning, .step = 12, .spawned = Generation(3)},
-                 {.state = RankState::kFailed,
-                  .ending = Ending{.signal = 9, .rule = {"loss", "nan"}},
-                  .exception = "ValueError: no"}};
+  state.ranks = {
+      {.state = RankState::kRunning, .step = 12, .spawned = Generation(3)},
+      {.state = RankState::kFailed,
+       .ending = Ending{.signal = 9, .hang = "idle", .still = true, .rule = {"loss", "nan"}},
+       .exception = "ValueError: no"}};
   state.fault = Fault{.rank = Rank(1), .exception = "ValueError: no", .others = {Rank(4)}};
   state.next = RestartKind::kFull;
   state.process_restarts = {Instant(std::chrono::seconds(3)), Instant(std::chrono::seconds(9))};
@@ -44,6 +45,7 @@ TEST(Archive, GivesBackWhatItWasGiven) {
   ASSERT_TRUE(reader.whole());
   EXPECT_EQ(Written(state), bytes);
   EXPECT_EQ(state.ranks[1].ending->rule.why, "nan");
+  EXPECT_TRUE(state.ranks[1].ending->still);
   EXPECT_EQ(state.fault->others, std::vector<Rank>{Rank(4)});
   EXPECT_EQ(state.next, RestartKind::kFull);
   EXPECT_EQ(state.verdict->reason, "none is left");

@@ -78,8 +78,8 @@ TEST_P(ImportHyperPodGolden, IsTheJobFileBesideIt) {
 
 INSTANTIATE_TEST_SUITE_P(Manifests, ImportHyperPodGolden,
                          ::testing::Values("pretrain.yaml", "elastic.yaml", "cpu.json"),
-                         [](const auto& info) {
-                           const std::string name = info.param;
+                         [](const auto& one) {
+                           const std::string name = one.param;
                            return name.substr(0, name.find('.'));
                          });
 

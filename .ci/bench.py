@@ -31,10 +31,16 @@ def kept_figures(bar: str) -> list[str]:
     kept = KEPT / f"{bar}.txt"
     if kept.exists():
         return [line.removeprefix("RESULT ") + "  (last run here)" for line in kept.read_text().splitlines()]
-    rows = re.findall(
-        rf"^\| ({bar}\.\S+) \| (\S+) \| (\S+) \|", (ROOT / "bench" / "README.md").read_text(), re.MULTILINE
-    )
-    return [" ".join(row) + "  (on record)" for row in rows]
+    table = (ROOT / "bench" / "README.md").read_text()
+    figures = []
+    for keys, values, units in re.findall(rf"^\| {bar}\.([^|]+) \| ([^|]+) \| ([^|]+) \|", table, re.MULTILINE):
+        # One row may hold several, as "A5.one / two | 1 / 2 | s, count".
+        keys, values, units = keys.split(" / "), values.split(" / "), units.split(", ")
+        units = units * len(keys) if len(units) == 1 else units
+        figures += [
+            f"{bar}.{key} {value} {unit}  (on record)" for key, value, unit in zip(keys, values, units, strict=True)
+        ]
+    return figures
 
 
 def show_list() -> int:

@@ -48,6 +48,14 @@ class Network:
 
     def __enter__(self):
         self.__exit__()
+        try:
+            self.make()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def make(self):
         ip("link", "add", BRIDGE, "type", "bridge")
         ip("addr", "add", f"{LEADER}/24", "dev", BRIDGE)
         ip("link", "set", BRIDGE, "up")
@@ -65,7 +73,6 @@ class Network:
                 ("link", "set", "eth0", "up"),
             ):
                 ip("-n", node, *words)
-        return self
 
     def __exit__(self, *_):
         for node in NODES:

@@ -11,13 +11,12 @@ No peer: torchrun's agent is one Python process of some 200 MB that looks ten ti
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
-from killed_rank import BUILD
+from killed_rank import BUILD, stepper_programs
 
 RANKS, SECONDS = 64, float(os.environ.get("A10_SECONDS", "60"))
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -63,14 +62,7 @@ def command_of(pid: int) -> bytes:
 
 
 def measure(folder: pathlib.Path) -> tuple[int, float]:
-    programs = folder / "bin"
-    programs.mkdir()
-    for source, name in (
-        ("bin/muster", "muster"),
-        ("bin/muster-shim", "muster-shim"),
-        ("tests/stepper", "muster-train"),
-    ):
-        shutil.copy2(BUILD / source, programs / name)
+    programs = stepper_programs(folder / "bin")
     words = [programs / "muster", "run", "-n", RANKS, "--quiet", "--run-dir", folder / "run", "--"]
     words += ["muster-train", "--steps", 10**9, "--step-ms", 500, "--every", 10**9]
     process = subprocess.Popen([str(w) for w in words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

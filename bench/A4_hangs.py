@@ -15,14 +15,14 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-BUILD = pathlib.Path(os.environ.get("MUSTER_BUILD", "build/release")).resolve()
+from killed_rank import stepper_programs
+
 HANGS = int(os.environ.get("A4_HANGS", "50"))
 QUIET_S = float(os.environ.get("A4_QUIET_S", "120"))
 SEED = int(os.environ.get("A4_SEED", str(random.SystemRandom().randrange(10**6))))
@@ -42,14 +42,7 @@ class Job:
     def __init__(self, work: pathlib.Path, *flags: str):
         self.folder, self.inject_into = work / "run", work / "hangs"
         self.inject_into.mkdir(parents=True)
-        programs = work / "bin"
-        programs.mkdir()
-        for source, name in (
-            ("bin/muster", "muster"),
-            ("bin/muster-shim", "muster-shim"),
-            ("tests/stepper", "muster-train"),
-        ):
-            shutil.copy2(BUILD / source, programs / name)
+        programs = stepper_programs(work / "bin")
         words = [programs / "muster", "run", "-n", RANKS, "--quiet", "--run-dir", self.folder, "--max-restarts", 10000]
         words += ["--", "muster-train", "--steps", 10**9, "--hang-dir", self.inject_into, *flags]
         self.process = subprocess.Popen(

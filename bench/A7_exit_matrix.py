@@ -12,13 +12,12 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 
-from killed_rank import BUILD, VENV
+from killed_rank import VENV, stepper_programs
 
 LIMIT = 60.0
 CODES = (0, 1, 3, 42, 77, 100, 127, 200, 255)
@@ -118,14 +117,7 @@ def until_up(work: pathlib.Path, process: subprocess.Popen) -> None:
 def try_case(case: Case) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="muster-a7-") as name:
         work = pathlib.Path(name)
-        programs = work / "bin"
-        programs.mkdir()
-        for source, target in (
-            ("bin/muster", "muster"),
-            ("bin/muster-shim", "muster-shim"),
-            ("tests/stepper", "muster-train"),
-        ):
-            shutil.copy2(BUILD / source, programs / target)
+        programs = stepper_programs(work / "bin")
         (work / "script.py").write_text(PYTHON)
         (work / "no-program").write_text("x\n")
         (work / "bad-interpreter").write_text("#!/nowhere/sh\n")

@@ -8,6 +8,7 @@ from the workers' own clocks. A program on our library is read from its run fold
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -67,6 +68,15 @@ def pack_images(work: pathlib.Path) -> pathlib.Path:
     if done.returncode != 0:
         raise SystemExit(f"{IMAGES} cannot be packed, no result: {done.stderr}")
     return work / "fashion"
+
+
+def stepper_programs(folder: pathlib.Path) -> pathlib.Path:
+    """`muster` in `folder`, with the tests' stepper beside it under the trainer's name, so that it is forked."""
+    folder.mkdir()
+    names = {"bin/muster": "muster", "bin/muster-shim": "muster-shim", "tests/stepper": "muster-train"}
+    for source, name in names.items():
+        shutil.copy2(BUILD / source, folder / name)
+    return folder
 
 
 def start(words: list, **environment: str) -> subprocess.Popen:

@@ -63,7 +63,7 @@ Kept::Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past)
     : socket_(std::move(socket)), fds_(std::move(fds)), state_(state), past_(std::move(past)) {}
 
 void Kept::Keep(const std::string& name, const std::vector<int>& fds) {
-  if (!supervised() || lost_) return;
+  if (!supervised() || state_->closed()) return;
   const os::OutPacket packet{name.data(), name.size(), fds.data(),
                              static_cast<std::uint32_t>(fds.size())};
   const Instant deadline = MonotonicClock::now() + kPatience;
@@ -75,7 +75,6 @@ void Kept::Keep(const std::string& name, const std::vector<int>& fds) {
     if (error == ETOOMANYREFS) ::poll(nullptr, 0, 1);
     if (error == EAGAIN && !os::WaitFd(socket_.get(), POLLOUT, left)) break;
   }
-  lost_ = true;
   state_->Close();
 }
 
@@ -85,7 +84,7 @@ std::vector<Fd> Kept::Take(const std::string& name) {
 }
 
 void Kept::Save(std::string_view bytes) {
-  if (supervised() && !lost_) state_->Save(bytes);
+  if (supervised() && !state_->closed()) state_->Save(bytes);
 }
 
 }  // namespace muster::agent

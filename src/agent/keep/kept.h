@@ -73,7 +73,6 @@ class Kept {
   KeptFds fds_;
   SavedState* state_ = nullptr;
   PastLife past_;
-  bool lost_ = false;  ///< the supervisor did not take something: nobody can follow
 };
 
 }  // namespace muster::agent

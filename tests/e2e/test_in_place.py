@@ -1,4 +1,4 @@
-"""A rank of the trainer dies and the others keep their process and what is in its memory: no step is done again, and the
+"""A rank of the trainer dies and the others keep their process and what is in its memory: no finished step is done again, and the
 final weights are those of a run that nobody disturbed."""
 
 import contextlib

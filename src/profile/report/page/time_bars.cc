@@ -80,9 +80,10 @@ constexpr std::string_view kExplained =
     "<p class=\"fine\"><b>Detect</b>: from the death to the decision to restart. <b>Stop</b>: "
     "until the other "
     "workers are gone, or wait at a step boundary. <b>Start</b>: until every rank begins a step "
-    "again. <b>Replay</b>: until "
-    "all that was done is done again. The first three are the recovery. A program that reports no "
-    "steps counts as started when it is executed, and what of its work was saved is not known.</p>";
+    "again. <b>Replay</b>: until every step that had been finished is finished again. The first "
+    "three are the recovery. What had been done of the step in flight is done again as well; that "
+    "time is not in here but between steps. A program that reports no steps counts as started when "
+    "it is executed, and what of its work was saved is not known.</p>";
 
 }  // namespace
 

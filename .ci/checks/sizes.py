@@ -40,8 +40,8 @@ def check_only_shrinks(allowances: dict[str, int], findings: Findings) -> None:
 
 
 def check_pages(sources: list[pathlib.Path], findings: Findings) -> None:
-    """Each folder with sources at the top, and each below src/, tells what it is in a README.md."""
-    inner = {path.parent.parts[: 2 if path.parts[0] == "src" else 1] for path in sources if len(path.parts) > 1}
+    """Each folder at the top that has sources, and each below src/ that has some, tells what it is in a README.md."""
+    inner = {path.parent.parts[: None if path.parts[0] == "src" else 1] for path in sources if len(path.parts) > 1}
     for folder in sorted(pathlib.Path(*parts) for parts in inner):
         if not (ROOT / folder / "README.md").exists():
             findings.add(folder, 1, "the folder has no README.md")

@@ -187,6 +187,8 @@ def test_sizes_asks_for_a_page_in_each_folder(repository, capsys):
     assert "src/os:1: the folder has no README.md" in run("sizes", capsys)[1]
     repository("src/os/README.md", "# os\n")
     assert run("sizes", capsys)[0] == 0
+    repository("src/os/deep/er/b.h", "int x;\n")
+    assert "src/os/deep/er:1: the folder has no README.md" in run("sizes", capsys)[1]
 
 
 def test_links_finds_pages_that_nobody_links(repository, capsys):

@@ -1,6 +1,6 @@
 """Muster in a few minutes: pack real images, train two ranks, kill one, and compare with a run that nobody disturbed.
 
-The rank is killed twice, in two runs: once the other rank keeps what it has in memory and no step is done again, once
+The rank is killed twice, in two runs: once the other rank keeps what it has in memory and no finished step is done again, once
 both start again from the newest checkpoint, as they would had both died, and the steps behind it are replayed.
 
 Each step is printed as the command that a user would type, then run. Whatever the demo claims it reads from the run
@@ -35,18 +35,18 @@ OUT = pathlib.Path("demo")
 MARK = OUT / ".made-by-demo"
 DATA, DISTURBED, RESTARTED, UNDISTURBED = (OUT / name for name in ("fashion", "disturbed", "restarted", "undisturbed"))
 ACCURACY_FLOOR = 0.82
-RUN_TIME = "about 40 s on two quiet cores"
+RUN_TIME = "about 35 s on two quiet cores"
 # Runs whose times differ by this much more than what a fault cost were slowed down by something else.
 NOISE_S = 3.0
 WORDS = """   The words of what follows:
-     [1 2]       in front of a line: rank 1 printed it, a process started in generation 2
+     [0 2]       in front of a line: rank 0 printed it, a process started in generation 2; the trainer prints on rank 0 only
      generation  1 at the start, one more with each recovery; a rank that is kept goes on into the next one
      recovery    from the death until every rank begins a step again; `muster run` counts it as a restart. It is
        detect    until the death was seen and it was decided what to do,
        stop      until the other rank stands at the end of a step, or is gone,
        start     until every rank begins a step
-     replay      the time for steps that are done again, up to where the run was
-     lost        recovery and replay
+     replay      until every step that had been finished is finished again
+     lost        recovery and replay; what had been done of the step in flight comes on top
      goodput     the share of rank 0's time that went into steps run for the first time"""
 
 
@@ -140,7 +140,9 @@ class Killer(threading.Thread):
                 finally:
                     os.close(handle)
                 self.struck_pid = pid
-                say(f"   demo: SIGKILL sent to rank {self.fault.rank}, pid {pid}, after step {self._last_step()}")
+                say(
+                    f"   demo: SIGKILL sent to rank {self.fault.rank}, pid {pid}; its last step on record is {self._last_step()}"
+                )
             return
 
     def _pid(self) -> int | None:
@@ -204,7 +206,7 @@ def prepare() -> None:
 
 
 def pack_images() -> None:
-    heading(1, "Pack 70,000 images (about 10 s on two quiet cores)")
+    heading(1, "Pack 70,000 images (about 5 s on two quiet cores)")
     run(["muster", "data", "pack", str(IMAGES), str(DATA)])
     run(["muster", "data", "verify", str(DATA)])
     run(["muster", "data", "ls", str(DATA)])
@@ -325,11 +327,16 @@ def demonstrate(seed: int) -> None:
     fault = draw_fault(seed, steps, every)
     heading(2, f"Train {RANKS} ranks for {steps} steps and lose one on the way ({RUN_TIME})")
     say(WORDS)
-    say(f"   seed {seed}: rank {fault.rank} gets a SIGKILL once it has finished step {fault.step}")
+    say(
+        f"   seed {seed}: rank {fault.rank} gets a SIGKILL as soon as step {fault.step} of it is on record: a step or two later"
+    )
     disturbed = train_with_a_fault(DISTURBED, fault)
     check_kept(disturbed, fault)
     check_finished(disturbed, steps)
-    heading(3, f"The same death, but everybody starts again from the newest checkpoint ({RUN_TIME})")
+    heading(
+        3,
+        f"The same rank dies at about the same step, and everybody starts again from the newest checkpoint ({RUN_TIME})",
+    )
     restarted = train_with_a_fault(RESTARTED, fault, "--restart-all")
     check_replayed(restarted)
     check_finished(restarted, steps)

@@ -156,9 +156,9 @@ std::string ReportText(const Arguments& arguments, const data::PackReport& repor
   }
   const double rate = static_cast<double>(report.rows) / seconds;
   const double megabytes = static_cast<double>(report.image_bytes) / seconds / 1e6;
-  text += fmt::format("packed {} into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s\n",
-                      Counted(report.rows, "image"), PlainLine(arguments.out), seconds, rate,
-                      megabytes);
+  text += fmt::format(
+      "packed {} into {} in {:.2f} s: {:.0f} images/s, {:.1f} MB/s of encoded images\n",
+      Counted(report.rows, "image"), PlainLine(arguments.out), seconds, rate, megabytes);
   if (report.skipped > 0)
     text += fmt::format("left out {}\n", Counted(report.skipped, "bad image"));
   return text;

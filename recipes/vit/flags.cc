@@ -27,8 +27,7 @@ void AddRunFlags(CLI::App& app, VitFlags& flags) {
   AddFound(app, "--data", flags.data, "Folder of a packed dataset; default: the job's first data");
   Add(app, "--steps", trainer.steps, "Optimizer steps of the whole run");
   Add(app, "--batch", trainer.global_batch, "Samples of one step, those of all ranks together");
-  AddFound(app, "--channels", flags.channels,
-           "1: grey, 3: RGB; default: the channels of the first image");
+  AddFound(app, "--channels", flags.channels, "1: grey, 3: RGB; default: what all images have");
   Add(app, "--seed", trainer.seed, "Number that order, augmentation and first weights come from");
   Add(app, "--mode", flags.mode, "canonical (the same bits on 1, 2, 4 and 8 ranks) or fast");
   Add(app, "--overlap", flags.overlap,
@@ -76,6 +75,12 @@ void AddModelFlags(CLI::App& app, VitOptions& model) {
                "Mirror half of the images, or none; default: none");
 }
 
+/// Who chose has said what is to become of the others; grey spreads over three without loss.
+data::Colour ColourOf(std::uint32_t chosen) {
+  if (chosen == 0) return data::Colour::kSame;
+  return chosen == 1 ? data::Colour::kMayDrop : data::Colour::kKeep;
+}
+
 }  // namespace
 
 void AddVit(CLI::App& app, VitFlags& flags) {
@@ -115,12 +120,12 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
                      " of the split train, it is " + std::to_string(options.global_batch));
   }
   if (flags.channels != 0) model.image.channels = flags.channels;
-  options.drop_colour = flags.channels == 1;  // asked for by name
+  options.colour = ColourOf(flags.channels);
   options.image = model.image;
   model.classes = static_cast<std::int64_t>(splits.train->label_names().size());
-  MUSTER_TRY(CheckSplits(
-      splits, model.image,
-      {.drop_colour = options.drop_colour, .every_image = env.generation == Generation(1)}));
+  MUSTER_TRY(
+      CheckSplits(splits, model.image,
+                  {.colour = options.colour, .every_image = env.generation == Generation(1)}));
   MUSTER_TRY(Validate(model));
   return VitRun{.task = Vit(model), .splits = std::move(splits), .options = options};
 }

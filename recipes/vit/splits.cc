@@ -101,13 +101,7 @@ Status CheckImage(const data::Dataset& set, std::uint64_t row, const data::Image
                      ", the first one of train has " + SizeText(image.width, image.height),
                  "a model takes images of one size: resize them to it, then pack them again");
   }
-  if (header.channels <= image.channels || checks.drop_colour) return Ok();
-  const std::string mine = std::to_string(header.channels);
-  const std::string first = std::to_string(image.channels);
-  return Error(Code::kPrecondition,
-               set.Where(row) + ": the image has " + mine +
-                   " channels, the first one of the set has " + first,
-               "choose for all of them: --channels " + mine + " or --channels " + first);
+  return Within(set.Where(row), data::CheckColour(header, image, checks.colour));
 }
 
 // The loader refuses such an image as well, but in the middle of a run.

@@ -18,9 +18,9 @@ Result<train::Splits> OpenSplits(const std::string& path, const std::string& eva
 Result<data::ImageShape> ImageOf(const data::Dataset& dataset);
 
 struct SplitChecks {
-  bool drop_colour = false;  ///< colour images may be made grey
+  data::Colour colour = data::Colour::kSame;
   /// Looks at the images' headers, too: at all of them, or in a large set at some 256 MiB of them,
-  /// evenly spread. A worker that is started again need not do it once more.
+  /// evenly spread. Who has done a step of them need not do it once more.
   bool every_image = true;
 };
 

@@ -46,11 +46,10 @@ struct LoaderOptions {
   std::uint64_t epochs = 0;  ///< stop after so many; 0: go on for ever
   /// Every image must have this height and width. All zero: those of row 0.
   ImageShape image;
-  /// An image with more channels than `image` is made grey; without it, it is Precondition.
-  bool drop_colour = false;
-  std::uint32_t classes = 0;  ///< every label must be below this and there; 0: not checked
-  unsigned threads = 1;       ///< decode threads, at most kMostThreads; 0 decodes inside Next
-  Bytes memory = 64_MiB;      ///< hard cap on what is decoded ahead; at least one batch is
+  Colour colour = Colour::kKeep;  ///< of images that have other channels than `image`
+  std::uint32_t classes = 0;      ///< every label must be below this and there; 0: not checked
+  unsigned threads = 1;           ///< decode threads, at most kMostThreads; 0 decodes inside Next
+  Bytes memory = 64_MiB;          ///< hard cap on what is decoded ahead; at least one batch is
 };
 
 /// One virtual shard of a step: a tensor of its own. Pixels are u8, NHWC, and start on 64 bytes.

@@ -48,7 +48,7 @@ Result<Score> Evaluate(Task& task, Worker& worker, std::shared_ptr<const data::D
                                                        .tail = data::Tail::kPad,
                                                        .epochs = 1,
                                                        .image = options.image,
-                                                       .drop_colour = options.drop_colour,
+                                                       .colour = options.colour,
                                                        .classes = options.classes,
                                                        .threads = options.decode_threads})));
   Totals totals(by_rank ? world : options.virtual_shards);

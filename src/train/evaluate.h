@@ -15,8 +15,8 @@ struct EvaluateOptions {
   std::uint32_t virtual_shards = 8;  ///< as in training; 0: one part a rank
   std::uint32_t batch = 1024;        ///< rows of all ranks together
   data::ImageShape image;
-  bool drop_colour = false;   ///< as in training
-  std::uint32_t classes = 0;  ///< labels must be below it; 0: not checked
+  data::Colour colour = data::Colour::kKeep;  ///< as in training
+  std::uint32_t classes = 0;                  ///< labels must be below it; 0: not checked
   unsigned decode_threads = 1;
 };
 

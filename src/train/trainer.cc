@@ -33,7 +33,7 @@ data::LoaderOptions LoaderOptionsOf(const TrainerOptions& options, const coll::G
           .seed = options.seed,
           .order = options.order,
           .image = options.image,
-          .drop_colour = options.drop_colour,
+          .colour = options.colour,
           .threads = options.decode_threads};
 }
 
@@ -304,7 +304,7 @@ class Run {
     outcome_.score = MUSTER_TRY(Evaluate(task_, worker_, splits_.test,
                                          {.virtual_shards = VirtualShards(options_),
                                           .image = image_,
-                                          .drop_colour = options_.drop_colour,
+                                          .colour = options_.colour,
                                           .classes = ClassesOf(splits_),
                                           .decode_threads = options_.decode_threads}));
     report_.Evaluated(outcome_.step, splits_.test_name, *outcome_.score);

@@ -46,8 +46,8 @@ struct TrainerOptions {
   OverlapChoice overlap = OverlapChoice::kAuto;
   std::uint64_t seed = 0;
   data::OrderMode order = data::OrderMode::kFull;
-  data::ImageShape image;    ///< of every sample; all zero: of row 0
-  bool drop_colour = false;  ///< colour images may become grey (data::LoaderOptions)
+  data::ImageShape image;                     ///< of every sample; all zero: of row 0
+  data::Colour colour = data::Colour::kKeep;  ///< data::LoaderOptions
   unsigned decode_threads = 1;
   Schedule schedule;  ///< its `total` is `steps`
   AdamWOptions optimizer;

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "data/decode/codecs.h"
 
 namespace muster::data {
@@ -59,6 +60,16 @@ Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels) {
   return Unknown(file);
 }
 
+Status CheckColour(const ImageHeader& header, const ImageShape& shape, Colour colour) {
+  const bool less = header.channels < shape.channels;
+  const bool fits = header.channels == shape.channels || (less && colour == Colour::kKeep);
+  if (fits || colour == Colour::kMayDrop) return Ok();
+  return Error(Code::kPrecondition,
+               fmt::format("the image has {}, the first one of the set has {}",
+                           Counted(header.channels, "channel"), shape.channels),
+               "choose for all of them: --channels 3 or --channels 1");
+}
+
 Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_t> pixels,
                    Colour colour) {
   MUSTER_CHECK(pixels.size() == shape.bytes() && (shape.channels == 1 || shape.channels == 3));
@@ -69,13 +80,7 @@ Status DecodeImage(ByteSpan file, const ImageShape& shape, std::span<std::uint8_
                              header.height, shape.width, shape.height),
                  "all images of a batch must have one size");
   }
-  if (colour == Colour::kKeep && header.channels > shape.channels) {
-    return Error(Code::kPrecondition,
-                 fmt::format("the image has {} channels, the first one of the set has {}",
-                             header.channels, shape.channels),
-                 fmt::format("choose for all of them: --channels {} or --channels {}",
-                             header.channels, shape.channels));
-  }
+  MUSTER_TRY(CheckColour(header, shape, colour));
   return header.format == ImageFormat::kPng ? DecodePng(file, header, shape, pixels)
                                             : DecodeJpeg(file, shape, pixels);
 }

@@ -46,7 +46,11 @@ Result<ImageHeader> ReadImageHeader(ByteSpan file, std::uint64_t max_pixels = kM
 enum class Colour {
   kMayDrop,  ///< colour becomes grey when the shape is grey
   kKeep,     ///< Precondition when the image has more channels than the shape
+  kSame,     ///< Precondition when it has others
 };
+
+/// Of the first image of a set the shape has its channels, and the error says so.
+Status CheckColour(const ImageHeader& header, const ImageShape& shape, Colour colour);
 
 /// Decodes into `pixels` (height × width × channels of `shape`). Precondition when the image has
 /// another height or width than `shape`; no other limit holds, as the caller made room for that

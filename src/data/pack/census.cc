@@ -34,12 +34,12 @@ std::string NoteOnSizes(std::vector<ImageKind> sizes, std::uint64_t others) {
       others > 0 ? "more than " : "", sizes.size(), Listed(items));
 }
 
-std::string NoteOnColour(const ImageKind& grey, const ImageKind& colour, bool grey_first) {
-  return fmt::format("{} grey, the first {}, and {} in colour, the first {}: muster-train {}",
-                     grey.images == 1 ? "1 image is" : fmt::format("{} images are", grey.images),
-                     grey.first, colour.images, colour.first,
-                     grey_first ? "needs --channels 1 or --channels 3"
-                                : "makes the grey ones RGB, or all of them grey with --channels 1");
+std::string NoteOnColour(const ImageKind& grey, const ImageKind& colour) {
+  return fmt::format(
+      "{} grey, the first {}, and {} in colour, the first {}: muster-train needs --channels 1 or "
+      "--channels 3",
+      grey.images == 1 ? "1 image is" : fmt::format("{} images are", grey.images), grey.first,
+      colour.images, colour.first);
 }
 
 /// The kinds that are alike in what `same` looks at, as one.
@@ -102,8 +102,7 @@ std::vector<std::string> Census::Notes() const {
       kinds_, [](const ImageShape& a, const ImageShape& b) { return a.channels == b.channels; });
   if (colours.size() > 1) {
     const bool grey_first = colours[0].shape.channels == 1;
-    notes.push_back(
-        NoteOnColour(colours[grey_first ? 0 : 1], colours[grey_first ? 1 : 0], grey_first));
+    notes.push_back(NoteOnColour(colours[grey_first ? 0 : 1], colours[grey_first ? 1 : 0]));
   }
   return notes;
 }

@@ -54,7 +54,9 @@ TEST(Census, SaysWhatATrainerMakesOfGreyAndColour) {
   Census colour_first;
   AddRows(colour_first, {8, 8, 3}, 4, "b/");
   AddRows(colour_first, {8, 8, 1}, 2, "c/");
-  EXPECT_THAT(colour_first.Notes(), ElementsAre(HasSubstr("makes the grey ones RGB")));
+  EXPECT_THAT(colour_first.Notes(),
+              ElementsAre("2 images are grey, the first c/0, and 4 in colour, the first b/0: "
+                          "muster-train needs --channels 1 or --channels 3"));
 }
 
 TEST(Census, KeepsToABoundedNumberOfSizesAndCountsTheRest) {

@@ -79,9 +79,8 @@ Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& st
         !(view.label >= 0 && static_cast<std::uint64_t>(view.label) < options_.classes)) {
       return BadLabel(view.label).Within(dataset_->Where(row));
     }
-    auto decoded =
-        DecodeImage(view.image, image_, pixels.subspan(i * image_.bytes(), image_.bytes()),
-                    options_.drop_colour ? Colour::kMayDrop : Colour::kKeep);
+    auto decoded = DecodeImage(view.image, image_,
+                               pixels.subspan(i * image_.bytes(), image_.bytes()), options_.colour);
     if (!decoded) return std::move(decoded.error()).Within(dataset_->Where(row));
     storage.rows[shard][i] = row;
     storage.labels[shard][i] = view.label;

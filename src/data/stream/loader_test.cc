@@ -220,8 +220,10 @@ TEST_F(LoaderTest, AStepThatIsNotDecodedIsToldAfterAWhileAndMayComeLater) {
 
 TEST(Loader, AMissingLabelIsAnErrorWhereClassesAreCounted) {
   const auto set = std::make_shared<MixedSet>(std::vector<std::int64_t>{1, -1, 0, 0});
-  LoaderOptions options{
-      .global_batch = 4, .virtual_shards = 0, .order = OrderMode::kSequential, .drop_colour = true};
+  LoaderOptions options{.global_batch = 4,
+                        .virtual_shards = 0,
+                        .order = OrderMode::kSequential,
+                        .colour = Colour::kMayDrop};
   EXPECT_TRUE(MakeLoader(set, options)->Next());
   options.classes = 2;
   const auto batch = MakeLoader(set, options)->Next();
@@ -238,11 +240,16 @@ TEST(Loader, AColourImageBehindAGreyOneIsAnErrorUnlessColourMayGo) {
   EXPECT_NE(batch.error().ToString().find("mixed, row 2: the image has 3 channels"),
             std::string::npos);
   EXPECT_NE(batch.error().hint().find("--channels 3"), std::string::npos);
-  options.drop_colour = true;
+  options.colour = Colour::kMayDrop;
   EXPECT_TRUE(MakeLoader(set, options)->Next());
-  options.drop_colour = false;
+  options.colour = Colour::kKeep;
   options.image = {.channels = 3};  // grey spreads over three channels without loss
   EXPECT_TRUE(MakeLoader(set, options)->Next());
+  options.colour = Colour::kSame;
+  const auto spread = MakeLoader(set, options)->Next();
+  ASSERT_FALSE(spread);
+  EXPECT_EQ(spread.error().message(),
+            "mixed, row 0: the image has 1 channel, the first one of the set has 3");
 }
 
 TEST_F(LoaderTest, ABatchOutlivesItsLoader) {

@@ -32,13 +32,19 @@ int FailToParse(const Error& error, bool by_hand) {
   return TraitsOf(error.code()).exit_code;
 }
 
-Status RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
-  const auto worker_env = MUSTER_TRY(spec::ReadWorkerEnv(env));
-  auto worker = MUSTER_TRY(train::OpenWorker(worker_env));
-  auto run = MUSTER_TRY(PrepareVit(flags, worker_env));
+Status TrainVit(const VitFlags& flags, train::Worker& worker) {
+  auto run = MUSTER_TRY(PrepareVit(flags, worker));
   MUSTER_TRY(train::CheckFit(run.options, worker.group.world()));
   MUSTER_TRY(OfContent(train::Train(run.task, worker, run.splits, run.options)));
   return Ok();
+}
+
+Status RunVit(const VitFlags& flags, const spec::EnvLookup& env) {
+  const auto worker_env = MUSTER_TRY(spec::ReadWorkerEnv(env));
+  auto worker = MUSTER_TRY(train::OpenWorker(worker_env));
+  Status done = TrainVit(flags, worker);
+  if (!done) train::NoteRefusal(worker, done.error());
+  return done;
 }
 
 constexpr const char* kAbout =

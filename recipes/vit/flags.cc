@@ -91,7 +91,8 @@ void AddVit(CLI::App& app, VitFlags& flags) {
   AddModelFlags(vit, flags.model);
 }
 
-Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
+Result<VitRun> PrepareVit(const VitFlags& flags, const train::Worker& worker) {
+  const spec::WorkerEnv& env = worker.env;
   const std::string path = !flags.data.empty() || env.data.empty() ? flags.data : env.data[0];
   if (path.empty()) {
     return Error(Code::kInvalid, "no dataset given",
@@ -125,7 +126,7 @@ Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env) {
   model.classes = static_cast<std::int64_t>(splits.train->label_names().size());
   MUSTER_TRY(
       CheckSplits(splits, model.image,
-                  {.colour = options.colour, .every_image = env.generation == Generation(1)}));
+                  {.colour = options.colour, .every_image = !worker.heartbeat.HasStepped()}));
   MUSTER_TRY(Validate(model));
   return VitRun{.task = Vit(model), .splits = std::move(splits), .options = options};
 }

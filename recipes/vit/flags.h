@@ -41,7 +41,8 @@ struct VitRun {
 /// Opens the data and fits the model to it. What the host says about data and checkpoints counts
 /// where a flag is absent. Invalid, before anything else is done, for a flag out of its range
 /// (named with its value) and for an evaluation split that the model cannot be scored on: other
-/// classes, another size, no labels.
-Result<VitRun> PrepareVit(const VitFlags& flags, const spec::WorkerEnv& env);
+/// classes, another size, no labels. Every image is looked at until this rank has finished a step
+/// of the run: a refusal stands, however often the worker is started.
+Result<VitRun> PrepareVit(const VitFlags& flags, const train::Worker& worker);
 
 }  // namespace muster::recipes

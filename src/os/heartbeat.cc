@@ -48,7 +48,7 @@ Pulse ReadPulse(const HeartbeatPage& page) {
   const std::uint64_t phase = page.phase.load(std::memory_order_acquire);
   const std::uint64_t index = phase & ((1U << kPhaseBits) - 1);
   Pulse pulse;
-  pulse.phase = static_cast<Phase>(std::min<std::uint64_t>(index, kPhaseCount - 1));
+  pulse.phase = index < kPhaseCount ? static_cast<Phase>(index) : Phase::kDone;
   pulse.phase_since =
       Instant(std::chrono::nanoseconds(static_cast<std::int64_t>(phase >> kPhaseBits)));
   pulse.step = page.step.load(std::memory_order_acquire);
@@ -75,7 +75,8 @@ Status CheckIdentity(const HeartbeatIdentity& identity) {
 
 std::string_view NameOf(Phase phase) {
   constexpr std::array<std::string_view, kPhaseCount> kNames{
-      "init", "data", "forward", "backward", "comm", "optimizer", "checkpoint", "eval", "done"};
+      "init",      "data",       "forward", "backward", "comm",
+      "optimizer", "checkpoint", "eval",    "done",     "refused"};
   const auto index = static_cast<std::size_t>(phase);
   MUSTER_CHECK(index < kNames.size());
   return kNames[index];

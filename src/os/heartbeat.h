@@ -32,9 +32,10 @@ enum class Phase : std::uint32_t {
   kOptimizer,
   kCheckpoint,
   kEval,
-  kDone
+  kDone,
+  kRefused  ///< it ends, because of what it was given, before the first step of the run
 };
-inline constexpr std::size_t kPhaseCount = 9;
+inline constexpr std::size_t kPhaseCount = 10;
 std::string_view NameOf(Phase phase);  ///< "init", "data", …
 
 /// One finished optimizer step of one rank. `sequence` counts records of the page from 1 and orders
@@ -100,6 +101,8 @@ class HeartbeatWriter {
   void Durable(std::uint64_t step);
   /// Publishes a finished step; `record.sequence` and `record.generation` are filled in here.
   void Step(StepRecord record);
+  /// Whether the page holds a step: this rank finished one in this run, in any generation.
+  bool HasStepped() const { return sequence_ > 0; }
 
  private:
   HeartbeatWriter(Mapping mapping, Generation generation);

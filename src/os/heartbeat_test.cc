@@ -267,6 +267,25 @@ TEST(Heartbeat, SurvivesAPageFullOfNonsense) {
   EXPECT_LE(reader.StepsAfter(0).size(), kHeartbeatRecords);
 }
 
+TEST(Heartbeat, RemembersAcrossGenerationsThatAStepWasDone) {
+  const HeartbeatReader reader = *HeartbeatReader::Create(Rank(0));
+  EXPECT_FALSE(OpenWriter(reader, 1).HasStepped());
+  HeartbeatWriter second = OpenWriter(reader, 2);
+  EXPECT_FALSE(second.HasStepped()) << "the first one did none";
+  second.Step(RecordOf(1));
+  EXPECT_TRUE(second.HasStepped());
+  EXPECT_TRUE(OpenWriter(reader, 3).HasStepped());
+}
+
+TEST(Heartbeat, AnUnknownPhaseIsNoRefusal) {
+  const HeartbeatReader reader = *HeartbeatReader::Create(Rank(0));
+  HeartbeatWriter writer = OpenWriter(reader, 1);
+  writer.Enter(Phase::kRefused, At(1));
+  EXPECT_EQ(reader.Read().phase, Phase::kRefused);
+  writer.Enter(static_cast<Phase>(15), At(2));
+  EXPECT_EQ(reader.Read().phase, Phase::kDone);
+}
+
 TEST(Phase, HasANameEach) {
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < kPhaseCount; ++i) names.insert(NameOf(static_cast<Phase>(i)));

@@ -1,11 +1,21 @@
 #include "train/worker.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace muster::train {
 namespace {
 
 Result<coll::Group> OpenGroup(const spec::WorkerEnv& env, int arena_fd) {
   return coll::Group::Open(
       {.rank = env.rank, .world = env.world, .arena_fd = arena_fd, .generation = env.generation});
+}
+
+// What another process holds, a full disk or a lost connection may be over the next time.
+bool IsOfWhatWasGiven(Code code) {
+  constexpr Code kGiven[] = {Code::kInvalid, Code::kNotFound, Code::kPrecondition, Code::kDenied,
+                             Code::kDataLoss};
+  return std::ranges::find(kGiven, code) != std::end(kGiven);
 }
 
 }  // namespace
@@ -31,6 +41,11 @@ Status GoOn(Worker& worker, const os::Commit& commit) {
   worker.heartbeat.GoOnAs(commit.generation);
   worker.group = MUSTER_TRY(OpenGroup(worker.env, commit.arena.get()));
   return Ok();
+}
+
+void NoteRefusal(Worker& worker, const Error& error) {
+  if (worker.heartbeat.HasStepped() || !IsOfWhatWasGiven(error.code())) return;
+  worker.heartbeat.Enter(os::Phase::kRefused, worker.clock.Now());
 }
 
 }  // namespace muster::train

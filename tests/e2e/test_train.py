@@ -1,5 +1,6 @@
 """muster-train as a user meets it: what it refuses before the first step, what it says, and whom it lets into a folder."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -36,14 +37,21 @@ def png(shade: int, channels: int = 1, seed: int = 0, size: int = SIZE) -> bytes
 
 
 def write_images(
-    folder: pathlib.Path, classes=("cat", "dog"), count: int = 16, colour_from: int = 1000, larger_from: int = 1000
+    folder: pathlib.Path,
+    classes=("cat", "dog"),
+    count: int = 16,
+    colour_from: int = 1000,
+    grey_from: int | None = None,
+    larger_from: int = 1000,
 ):
-    """`count` images a class, grey before image `colour_from`, of one size before `larger_from`."""
+    """`count` images a class, grey before image `colour_from` (in colour before `grey_from`), of one size before
+    `larger_from`."""
     for number, name in enumerate(classes):
         (folder / name).mkdir(parents=True)
         for i in range(count):
             size = 2 * SIZE if i >= larger_from else SIZE
-            image = png(100 * number, 3 if i >= colour_from else 1, i, size)
+            colour = i >= colour_from if grey_from is None else i < grey_from
+            image = png(100 * number, 3 if colour else 1, i, size)
             (folder / name / f"{i:03}.png").write_bytes(image)
 
 
@@ -90,6 +98,16 @@ def train(train_command, tmp_path):
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=60)
 
     return run
+
+
+def make_heartbeat_page(steps: int) -> int:
+    """A descriptor of a page as docs/formats/heartbeat.md has it, with so many records announced."""
+    page = os.memfd_create("muster-heartbeat", os.MFD_ALLOW_SEALING)
+    os.ftruncate(page, 69632)
+    os.pwrite(page, b"MUSTRHB1" + struct.pack("<4I", 1, 0, 1024, 64), 0)
+    os.pwrite(page, struct.pack("<Q", steps), 104)
+    fcntl.fcntl(page, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    return page
 
 
 def refused(done: subprocess.CompletedProcess, *parts: str):
@@ -139,12 +157,16 @@ def test_splits_with_other_classes_are_refused_and_the_class_is_named(train, pac
     assert done.returncode == 1, "what was typed is right, what the files hold is not"
 
 
-def test_a_colour_image_behind_a_grey_one_is_not_silently_made_grey(train, pack):
-    folder = pack("mixed", colour_from=8)
+@pytest.mark.parametrize(
+    ("images", "what"),
+    [({"colour_from": 8}, "3 channels"), ({"grey_from": 8}, "1 channel"), ({"grey_from": 1}, "1 ch")],
+)
+def test_grey_and_colour_in_one_set_need_a_choice_whichever_comes_first(train, pack, images, what):
+    folder = pack("mixed", **images)
     done = train(folder)
-    refused(done, "--channels 3")
+    refused(done, "choose for all of them: --channels 3 or --channels 1")
     assert done.returncode == 1
-    assert re.search(r"batch 0, row \d+: the image has 3 channels", done.stderr)
+    assert re.search(rf"batch 0, row \d+: the image has {what}", done.stderr)
     for channels in (1, 3):
         assert train(folder, "--channels", channels).returncode == 0
     refused(train(folder, "--channels", 2), "--channels")
@@ -158,6 +180,81 @@ def test_an_image_of_another_size_is_refused_before_the_first_step(train, pack, 
     done = train(join(tmp_path / "data", train=pack("a"), test=pack("b", larger_from=7)))
     refused(done, "test/data-00000-of-00001.arrow, batch 0, row 7: the image has 28 × 28 pixels")
     assert done.returncode == 1 and done.stdout == ""
+
+
+def flip_a_bit_of_the_last_image(folder: pathlib.Path):
+    (shard,) = folder.glob("*.arrow")
+    content = bytearray(shard.read_bytes())
+    content[content.rindex(b"IDAT") + 6] ^= 1
+    shard.write_bytes(content)
+
+
+BAD_SETS = {
+    "flipped bit": ({}, flip_a_bit_of_the_last_image, "batch 0, row 31: the image is damaged: CRC32C is"),
+    "another size": ({"larger_from": 15}, None, "the image has 28 × 28 pixels, the first one of train has 14 × 14"),
+    "colour": ({"colour_from": 15}, None, "the image has 3 channels, the first one of the set has 1"),
+    "grey": ({"grey_from": 15}, None, "the image has 1 channel, the first one of the set has 3"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETS)
+def test_a_refusal_of_the_data_stands_and_no_restart_is_tried(muster, pack, tmp_path, name):
+    images, damage, said = BAD_SETS[name]
+    folder = pack("set", **images)
+    if damage:
+        damage(folder)
+    words = small_but("--data", folder, "--steps", 2)
+    done = muster("run", "-n", 2, "--run-dir", "run", "--", "muster-train", "vit", *words)
+    assert done.code == 1, done.err
+    assert said in done.err and "another start would end in the same way" in done.err, done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert (result["restarts"], result["steps"]) == (0, 0)
+
+
+def test_a_refusal_stands_in_whatever_generation_comes_to_it(programs, pack, tmp_path):
+    # As generation 2, on the page of one that was killed before it looked, or had done a step.
+    folder = pack("set", larger_from=15)
+    command = [programs / "muster-train", "vit", *small_but("--data", folder)]
+    for steps_of_page in (0, 1):
+        page = make_heartbeat_page(steps_of_page)
+        try:
+            done = subprocess.run(
+                [str(word) for word in command],
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                pass_fds=[page],
+                env=os.environ | {"MUSTER_GENERATION": "2", "MUSTER_HEARTBEAT_FD": str(page)},
+                timeout=60,
+            )
+            phase = struct.unpack("<Q", os.pread(page, 8, 72))[0] & 15
+        finally:
+            os.close(page)
+        if steps_of_page == 0:
+            assert done.returncode == 1 and "the image has 28 × 28 pixels" in done.stderr, done.stderr
+            assert phase == 9
+        else:
+            assert "the first one of train" not in done.stderr
+            assert phase != 9
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--seed", 2), 1, "is of a run with seed 0"),
+        (("--width", 32), 1, "has shape [16, 49] in the checkpoint"),
+        (("--data", "absent"), 3, "absent"),
+        (("--patch", 5), 2, "patch 5 does not divide"),
+    ],
+)
+def test_what_a_run_is_given_and_cannot_take_is_refused_once(muster, train, data, tmp_path, words, code, said):
+    assert train(data, "--checkpoint-dir", "c").returncode == 0
+    words = small_but(*(() if "--data" in words else ("--data", data)), *words)
+    run = ("run", "-n", 2, "--run-dir", "run", "--checkpoint-dir", tmp_path / "c", "--", "muster-train", "vit")
+    done = muster(*run, *words)
+    assert done.code == code, done.err
+    assert said in done.err and "not started again" in done.err, done.err
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["restarts"] == 0
 
 
 @pytest.mark.parametrize(("patch", "works"), [(5, 7), (3, 2), (65536, 7)])

@@ -112,6 +112,7 @@ class Step {
   void Order(Action action) { plan_.actions.push_back(action); }
 
   void StartGeneration(RestartKind kind) {
+    NoteWork();
     JobState& s = state();
     s.generation = Generation(s.generation.value() + 1);
     s.aborted = s.begun = false;
@@ -207,6 +208,7 @@ class Step {
             .ending = ending,
             .step = rank.step,
             .steps = rank.steps,
+            .refused = rank.refused,
             .exception = rank.exception,
             .alive = rank.alive,
             .lived = now_ - state().began};
@@ -367,7 +369,15 @@ class Step {
     return all_ours ? nanoseconds(0) : policy_.grace;
   }
 
+  /// Ranks that start anew forget their steps.
+  void NoteWork() {
+    JobState& s = state();
+    s.worked = s.worked ||
+               std::ranges::any_of(s.ranks, [](const RankStatus& rank) { return rank.step > 0; });
+  }
+
   void CountProgress() {
+    NoteWork();
     JobState& s = state();
     std::uint64_t durable = 0;
     for (const RankStatus& rank : s.ranks) durable = std::max(durable, rank.durable);

@@ -22,14 +22,14 @@ template <typename A>
 void Fields(A& a, RankStatus& m) {
   a("state", m.state), a("steps", m.steps), a("step", m.step), a("durable", m.durable);
   a("spawned", m.spawned), a("carries", m.carries), a("quiesced", m.quiesced);
-  a("doomed", m.doomed), a("alive", m.alive), a("ending", m.ending);
-  a("exception", m.exception);
+  a("doomed", m.doomed), a("refused", m.refused), a("alive", m.alive);
+  a("ending", m.ending), a("exception", m.exception);
 }
 template <typename A>
 void Fields(A& a, Fault& m) {
   a("rank", m.rank), a("generation", m.generation), a("spawned", m.spawned);
-  a("ending", m.ending), a("step", m.step), a("steps", m.steps), a("exception", m.exception);
-  a("alive", m.alive), a("lived", m.lived), a("others", m.others);
+  a("ending", m.ending), a("step", m.step), a("steps", m.steps), a("refused", m.refused);
+  a("exception", m.exception), a("alive", m.alive), a("lived", m.lived), a("others", m.others);
 }
 template <typename A>
 void Fields(A& a, Verdict& m) {
@@ -42,7 +42,8 @@ void Fields(A& a, JobState& m) {
   a("slowest_step", m.slowest_step), a("aborted", m.aborted), a("begun", m.begun);
   a("in_place", m.in_place), a("stalled", m.stalled), a("resumed_at", m.resumed_at);
   a("fault", m.fault), a("last_fault", m.last_fault), a("began", m.began);
-  a("early_twins", m.early_twins), a("next", m.next), a("counted", m.counted);
+  a("worked", m.worked), a("early_twins", m.early_twins), a("next", m.next),
+      a("counted", m.counted);
   a("verdict", m.verdict), a("interrupts", m.interrupts);
   a("process_restarts", m.process_restarts), a("full_restarts", m.full_restarts);
   a("restarts", m.restarts), a("best_durable", m.best_durable);

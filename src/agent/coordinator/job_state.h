@@ -67,6 +67,7 @@ struct RankStatus {
   bool carries = false;       ///< its process can outlive another rank's death
   bool quiesced = false;      ///< it unwound and waits for the next generation
   bool doomed = false;        ///< it is killed: it cannot unwind, and the others go on without it
+  bool refused = false;       ///< it says that another start would end in the same way
   Instant alive;              ///< when its heartbeat moved last
   std::optional<Ending> ending;
   std::string exception;  ///< last line of its stderr, when it ended by itself
@@ -80,6 +81,7 @@ struct Fault {
   Ending ending;
   std::uint64_t step = 0;
   bool steps = false;
+  bool refused = false;
   std::string exception;
   Instant alive;               ///< of the heartbeat, when there is one
   nanoseconds lived{};         ///< from the start of its generation
@@ -129,6 +131,7 @@ struct JobState {
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
   Instant began;                    ///< this generation
+  bool worked = false;              ///< a rank finished a step in this run
   std::uint32_t early_twins = 0;    ///< faults in a row that were the early twin of the one before
   std::optional<RestartKind> next;  ///< kStopping: what comes after
   bool counted = false;             ///< kStopping: as a restart, by a start that is done again

@@ -25,6 +25,11 @@ bool IsRepetition(const Fault& now, const Fault& before) {
          now.exception == before.exception;
 }
 
+bool HasWorked(const JobState& state) {
+  return state.worked || state.fault->step > 0 ||
+         std::ranges::any_of(state.ranks, [](const RankStatus& rank) { return rank.step > 0; });
+}
+
 /// How programs say that they do not understand their command line (argparse, muster-train, Python
 /// of a script that it cannot open): in the first generation, before anybody worked.
 bool IsUsageError(const JobState& state, const Policy& policy) {
@@ -32,10 +37,15 @@ bool IsUsageError(const JobState& state, const Policy& policy) {
   const Ending& ending = fault.ending;
   const bool code = ending.signal == 0 && ending.start_error == 0 && ending.code == kUsage;
   if (!code || fault.generation != Generation(1)) return false;
-  const bool worked =
-      std::ranges::any_of(state.ranks, [](const RankStatus& rank) { return rank.step > 0; });
   // Of who publishes no steps the time has to tell.
-  return !worked && fault.step == 0 && (fault.steps || fault.lived < policy.early);
+  return !HasWorked(state) && (fault.steps || fault.lived < policy.early);
+}
+
+/// A worker of ours that says so itself. Once anybody has worked it is the place that is at fault,
+/// and the next start may be at another one.
+bool IsRefusal(const JobState& state) {
+  const Fault& fault = *state.fault;
+  return fault.refused && IsOwnCrash(fault.ending) && !HasWorked(state);
 }
 
 std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds period) {
@@ -172,6 +182,9 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
     return Fail(own_code, fault,
                 "not started again: exit code 2 before the first step means that the command line "
                 "was not understood");
+  }
+  if (IsRefusal(state)) {
+    return Fail(own_code, fault, "not started again: another start would end in the same way");
   }
   const int refusal = state.use_zygote ? fault.ending.start_error : 0;
   if (refusal == ESRCH && state.zygote_served) {

@@ -19,7 +19,8 @@ struct Decision {
 };
 
 /// `state.fault` is set. Rungs: the command cannot run, or is refused (exit code 2 in the first
-/// generation before its first step) → fail; dead zygote → a new one, broken
+/// generation before its first step) → fail; a program on our library refuses what it was given,
+/// and nobody has worked yet → fail; dead zygote → a new one, broken
 /// zygote → exec; same exception at the same step twice → fail; no new durable step for 3
 /// generations → fail (93); process restarts left → in place when that can be (MayGoOnInPlace),
 /// else processes; full restarts left → full; else fail (93, or the worker's own code when restarts

@@ -153,8 +153,35 @@ std::vector<LadderCase> UsageErrors() {
   };
 }
 
+/// What a program on our library says that no start will change.
+std::vector<LadderCase> Refusals() {
+  const Policy usual;
+  const Ending code1{.code = 1, .time = kNow};
+  const auto refused = [](JobState& state) { state.fault->refused = true; };
+  const auto both = [&](const std::function<void(JobState&)>& change) {
+    return With(With(Faulty(code1, 0), refused), change);
+  };
+  const char* reason =
+      "exit code 1 before its first step: ValueError: bad; not started again: "
+      "another start would end in the same way";
+  return {
+      {"refused", With(Faulty(code1, 0), refused), usual, std::nullopt, 1, reason},
+      {"refused by the first to come so far",
+       both([](JobState& s) { s.generation = s.fault->generation = Generation(5); }), usual,
+       std::nullopt, 1, reason},
+      {"refused while another rank works", both([](JobState& s) { s.ranks[0].step = 1; }), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"refused where others worked before", both([](JobState& s) { s.worked = true; }), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"killed meanwhile", With(Faulty(kKilled, 0), refused), usual, RestartKind::kProcesses, 0,
+       ""},
+      {"not refused", Faulty(code1, 0), usual, RestartKind::kProcesses, 0, ""},
+  };
+}
+
 TEST(PlanRestart, ChoosesTheRungOfItsTable) {
   std::vector<LadderCase> cases = Ladder();
+  for (LadderCase& c : Refusals()) cases.push_back(std::move(c));
   for (LadderCase& c : UsageErrors()) cases.push_back(std::move(c));
   for (const LadderCase& c : cases) {
     SCOPED_TRACE(c.name);
@@ -404,6 +431,24 @@ TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {
                     .ending = kKilled};
   EXPECT_TRUE(job.Feed(stale).empty());
   EXPECT_EQ(job.state.phase, Phase::kRunning);
+}
+
+TEST(Advance, WhoRefusesEndsTheRunUntilSomebodyHasWorked) {
+  for (const bool worked : {false, true}) {
+    Job job(1);
+    job.policy.process_restarts = 100;
+    job.Begin();
+    job.state.ranks[0].step = worked ? 1 : 0;
+    job.Exit(0, {.signal = SIGKILL});
+    job.Feed({.kind = Event::Kind::kStopped});
+    job.StartAll();
+    job.state.ranks[0].refused = true;
+    job.Exit(0, {.code = 1});
+    job.Feed({.kind = Event::Kind::kStopped});
+    EXPECT_EQ(job.state.phase == Phase::kEnded, !worked);
+    if (!worked) EXPECT_EQ(job.state.verdict->exit_code, 1);
+    if (worked) EXPECT_FALSE(job.state.ranks[0].refused) << "what was said of another process";
+  }
 }
 
 TEST(Advance, ThreeGenerationsWithoutADurableStepAreEnough) {

@@ -32,6 +32,7 @@ void RunLoop::ObserveRank(Rank rank, const os::Pulse& pulse) {
   if (pulse.generation != state_.generation) return;
   status.steps = reports_steps_ = true;
   status.step = pulse.step;
+  status.refused = pulse.phase == os::Phase::kRefused;
   status.alive = pulse.phase_since;
   status.durable = std::max(status.durable, pulse.durable_step);
   if (pulse.durable_step <= durable_) return;

@@ -12,6 +12,7 @@ namespace muster::agent {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr std::size_t kMostCrashes = 8;  // each another one, and none was got over
 
 bool Alive(const RankStatus& rank) {
   return rank.state == RankState::kStarting || rank.state == RankState::kRunning;
@@ -412,12 +413,23 @@ class Step {
     ++s.restarts;
     s.early_twins = IsEarlyTwin(s, policy_) ? s.early_twins + 1 : 0;
     s.last_fault = s.fault;
+    KeepCrash();
     if (kind == RestartKind::kFull) {
       s.full_restarts.push_back(now_);
       s.process_restarts.clear();
     } else if (kind == RestartKind::kProcesses || kind == RestartKind::kInPlace) {
       s.process_restarts.push_back(now_);
     }
+  }
+
+  /// Only a generation that came further shows that an older crash was got over.
+  void KeepCrash() {
+    JobState& s = state();
+    const std::uint64_t reached = StepReached(s);
+    std::erase_if(s.crashes, [&](const Fault& crash) { return crash.step < reached; });
+    if (!s.fault || !s.fault->steps || !IsOwnCrash(s.fault->ending)) return;
+    if (s.crashes.size() == kMostCrashes) s.crashes.erase(s.crashes.begin());
+    s.crashes.push_back(*s.fault);
   }
 
   void Interrupt(int signal) {

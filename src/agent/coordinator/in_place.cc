@@ -28,6 +28,13 @@ bool IsLoading(const JobState& state, const RankStatus& rank) {
   return state.in_place && alive && rank.spawned == state.generation && !rank.carries;
 }
 
+std::uint64_t StepReached(const JobState& state) {
+  std::uint64_t furthest = 0;
+  for (const RankStatus& rank : state.ranks) furthest = std::max(furthest, rank.step);
+  // Survivors still have the step that they brought along.
+  return state.in_place && furthest <= state.resumed_at ? 0 : furthest;
+}
+
 bool CameToNoStep(const JobState& state) {
   return state.in_place && HighestStep(state) <= state.resumed_at;
 }

@@ -164,6 +164,67 @@ TEST_F(InPlace, AGenerationThatCrashesBeforeAStepIsNotTriedAgainInPlace) {
   }
 }
 
+class Crashes : public InPlace {
+ protected:
+  std::vector<Action> Crash(std::uint32_t rank, std::uint64_t step, const std::string& words) {
+    for (RankStatus& status : job_.state.ranks) status.step = std::max(status.step, step);
+    job_.state.ranks[rank].step = step;
+    return job_.Feed({.kind = Event::Kind::kExited,
+                      .rank = Rank(rank),
+                      .generation = job_.state.ranks[rank].spawned,
+                      .ending = {.code = 1, .time = job_.now},
+                      .text = words});
+  }
+  void AllStartAgain() {
+    Gathered();
+    job_.Feed({.kind = Event::Kind::kStopped});
+    job_.StartAll();
+    for (std::uint32_t i = 0; i < 3; ++i) Say(Event::Kind::kCarries, i);
+  }
+  void ReplaceInPlace(std::uint32_t dead) {
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      if (i != dead) Say(Event::Kind::kQuiesced, i);
+    }
+    Gathered();
+    job_.Feed({.kind = Event::Kind::kTick});
+    Say(Event::Kind::kStarted, dead);
+    job_.state.ranks[dead].steps = true;
+  }
+};
+
+TEST_F(Crashes, AreTheSameForTheSecondTimeWhateverCameToNoStepBetween) {
+  job_.policy.process_restarts = 100;
+  Crash(1, 13, "poisoned row 5 at 0x7f12");
+  ReplaceInPlace(1);
+  ASSERT_EQ(job_.state.generation, Generation(2));
+  Crash(1, 0, "poisoned row 5 at 0x7f34");  // its memory is a survivor's, the step the same one
+  AllStartAgain();
+  ASSERT_EQ(job_.state.generation, Generation(3)) << "it may be what they have in memory";
+  job_.Exit(2, kKilled);  // before a step
+  ReplaceInPlace(2);
+  Crash(1, 13, "poisoned row 5 at 0x7f56");
+  Gathered();
+  EXPECT_EQ(job_.state.phase, Phase::kEnding);
+  EXPECT_EQ(job_.state.verdict->exit_code, 1);
+  EXPECT_THAT(job_.reason, HasSubstr("the same, at the same step, for the second time"));
+}
+
+TEST_F(Crashes, AreForgottenOnceAGenerationComesFurther) {
+  for (const std::uint64_t reached : {12U, 13U, 14U}) {
+    job_ = Job(3);
+    SetUp();
+    job_.policy.process_restarts = job_.policy.no_progress_limit = 100;
+    job_.policy.in_place = false;
+    Crash(1, 13, "poisoned");
+    AllStartAgain();
+    Crash(2, reached, "something else");
+    AllStartAgain();
+    Crash(1, 13, "poisoned");
+    Gathered();
+    EXPECT_EQ(job_.state.phase == Phase::kEnding, reached <= 13) << reached;
+  }
+}
+
 TEST_F(InPlace, ASecondDeathWhileTheReplacementLoadsIsRecoveredFromInPlaceToo) {
   Recover();
   EXPECT_EQ(KindsOf(job_.Exit(1, kKilled)), Kinds{Action::Kind::kAbort});

@@ -41,7 +41,7 @@ void Fields(A& a, JobState& m) {
   a("use_zygote", m.use_zygote), a("zygote_served", m.zygote_served), a("deadline", m.deadline);
   a("slowest_step", m.slowest_step), a("aborted", m.aborted), a("begun", m.begun);
   a("in_place", m.in_place), a("stalled", m.stalled), a("resumed_at", m.resumed_at);
-  a("fault", m.fault), a("last_fault", m.last_fault), a("began", m.began);
+  a("fault", m.fault), a("last_fault", m.last_fault), a("crashes", m.crashes), a("began", m.began);
   a("worked", m.worked), a("early_twins", m.early_twins), a("next", m.next),
       a("counted", m.counted);
   a("verdict", m.verdict), a("interrupts", m.interrupts);

@@ -130,6 +130,8 @@ struct JobState {
   std::uint64_t resumed_at = 0;     ///< in_place: behind this step
   std::optional<Fault> fault;       ///< of this generation
   std::optional<Fault> last_fault;  ///< of the one before
+  /// What the next crash is held against: those behind whose step no later generation came.
+  std::vector<Fault> crashes;
   Instant began;                    ///< this generation
   bool worked = false;              ///< a rank finished a step in this run
   std::uint32_t early_twins = 0;    ///< faults in a row that were the early twin of the one before

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/coordinator/plan.h"
+#include "agent/coordinator/same_words.h"
 #include "os/signals.h"
 #include "spec/env.h"
 
@@ -22,7 +23,7 @@ bool IsRepetition(const Fault& now, const Fault& before) {
   if (IsFollower(now.ending, now.steps)) return false;
   return now.steps && before.steps && IsOwnCrash(now.ending) && now.step == before.step &&
          now.ending.code == before.ending.code && now.ending.signal == before.ending.signal &&
-         now.exception == before.exception;
+         SameWords(now.exception, before.exception);
 }
 
 bool HasWorked(const JobState& state) {
@@ -138,7 +139,7 @@ bool IsEarlyTwin(const JobState& state, const Policy& policy) {
   return !now.steps && !before.steps && now.lived < policy.early && before.lived < policy.early &&
          IsOwnCrash(now.ending) && now.ending.code == before.ending.code &&
          now.ending.signal == before.ending.signal && !now.exception.empty() &&
-         now.exception == before.exception;
+         SameWords(now.exception, before.exception);
 }
 
 std::uint32_t MostRestarts(const Policy& policy) {
@@ -167,7 +168,7 @@ std::vector<Rank> OthersOf(const JobState& state) {
     const RankStatus& rank = state.ranks[i];
     if (rank.state != RankState::kFailed || !rank.ending || Rank(i) == fault.rank) continue;
     const bool same = Describe(*rank.ending) == Describe(fault.ending);
-    if (same && (!own || rank.exception == fault.exception)) others.emplace_back(i);
+    if (same && (!own || SameWords(rank.exception, fault.exception))) others.emplace_back(i);
   }
   return others;
 }
@@ -199,7 +200,8 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
     return Restart(RestartKind::kExec,
                    "the fork server cannot copy itself; workers are executed from now on");
   }
-  if (state.last_fault && IsRepetition(fault, *state.last_fault)) {
+  const auto again = [&](const Fault& before) { return IsRepetition(fault, before); };
+  if (std::ranges::any_of(state.crashes, again)) {
     return Fail(own_code, fault,
                 "not started again: the same, at the same step, for the second time");
   }

@@ -21,7 +21,8 @@ struct Decision {
 /// `state.fault` is set. Rungs: the command cannot run, or is refused (exit code 2 in the first
 /// generation before its first step) → fail; a program on our library refuses what it was given,
 /// and nobody has worked yet → fail; dead zygote → a new one, broken
-/// zygote → exec; same exception at the same step twice → fail; no new durable step for 3
+/// zygote → exec; same exception (but for its numbers) at the same step twice, and nobody came
+/// further between → fail; no new durable step for 3
 /// generations → fail (93); process restarts left → in place when that can be (MayGoOnInPlace),
 /// else processes; full restarts left → full; else fail (93, or the worker's own code when restarts
 /// are off).
@@ -49,7 +50,9 @@ Plan Resume(JobState state, Instant now, const Policy& policy);
 bool MayGoOnInPlace(const JobState& state, const Policy& policy);
 /// A rank that this generation started beside survivors, and that has none of their state yet.
 bool IsLoading(const JobState& state, const RankStatus& rank);
-/// It began in place, and nobody has finished a step since.
+/// The furthest step that a rank finished in this generation; 0: none did.
+std::uint64_t StepReached(const JobState& state);
+/// It began in place, and nobody who lives has finished a step since.
 bool CameToNoStep(const JobState& state);
 /// Nobody is waited for any more: who lives stands at a step boundary.
 bool AllQuiesced(const JobState& state);

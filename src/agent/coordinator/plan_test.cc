@@ -62,12 +62,12 @@ std::vector<LadderCase> Ladder() {
   };
   const auto before = [](const Ending& ending, std::uint64_t step, const char* exception) {
     return [=](JobState& state) {
-      state.last_fault = Fault{.rank = Rank(0),
+      state.crashes.push_back({.rank = Rank(0),
                                .generation = Generation(1),
                                .ending = ending,
                                .step = step,
                                .steps = true,
-                               .exception = exception};
+                               .exception = exception});
     };
   };
   const auto twin = [](std::uint32_t twins, nanoseconds lived) {
@@ -99,6 +99,14 @@ std::vector<LadderCase> Ladder() {
        usual, RestartKind::kProcesses, 0, ""},
       {"other exception, same step", With(Faulty(kCode3), before(kCode3, 10, "KeyError")), usual,
        RestartKind::kProcesses, 0, ""},
+      {"same but for its numbers, same step",
+       With(With(Faulty(kCode3), before(kCode3, 10, "bad pointer 0x7f00 of 512")),
+            [](JobState& s) { s.fault->exception = "bad pointer 0x5500 of 31"; }),
+       usual, std::nullopt, 3, "second time"},
+      {"same exception, same step, two crashes ago",
+       With(With(Faulty(kCode3), before(kCode3, 10, "ValueError: bad")),
+            before(kCode3, 0, "KeyError")),
+       usual, std::nullopt, 3, "second time"},
       {"a follower twice", With(Faulty(kFollowed), before(kFollowed, 10, "ValueError: bad")), usual,
        RestartKind::kProcesses, 0, ""},
       {"killed from outside twice", With(Faulty(kKilled), before(kKilled, 10, "ValueError: bad")),
@@ -107,6 +115,13 @@ std::vector<LadderCase> Ladder() {
        usual, RestartKind::kProcesses, 0, ""},
       {"as soon and the same again", With(Faulty(kCode3, 0, false), twin(1, seconds(1))), usual,
        std::nullopt, 3, "for the third time"},
+      {"as soon and the same again but for its numbers",
+       With(With(Faulty(kCode3, 0, false), twin(1, seconds(1))),
+            [](JobState& s) {
+              s.last_fault->exception = "12:00:07 pid 31: bad";
+              s.fault->exception = "12:03:54 pid 77: bad";
+            }),
+       usual, std::nullopt, 3, "for the third time"},
       {"the same again once", With(Faulty(kCode3, 0, false), twin(0, seconds(1))), usual,
        RestartKind::kProcesses, 0, ""},
       {"the same again, but late", With(Faulty(kCode3, 0, false), twin(1, seconds(31))), usual,
@@ -263,11 +278,12 @@ TEST(Advance, OfExitCodesOnlyTheSameReasonIsTheSameEnd) {
     Job job(2);
     job.Begin();
     for (const std::uint32_t rank : {0U, 1U}) {
+      const std::string bad = "ValueError: bad row " + std::to_string(rank);
       job.Feed({.kind = Event::Kind::kExited,
                 .rank = Rank(rank),
                 .generation = Generation(1),
                 .ending = kCode3,
-                .text = same || rank == 0 ? "ValueError: bad" : "Connection closed by peer"});
+                .text = same || rank == 0 ? bad : "Connection closed by peer"});
     }
     EXPECT_EQ(Headline(*job.state.fault), same
                                               ? "ranks 0 and 1 ended with exit code 3 before their "

@@ -87,3 +87,35 @@ def test_without_processes(programs, limit):
             subprocess.run(words, check=True, timeout=60, cwd=folder)
     finally:
         shutil.rmtree(folder)
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)
+        for path in [folder, *folder.rglob("*")]
+    }
+
+
+def test_a_folder_of_the_users_is_left_as_it_is(start, tmp_path):
+    project = tmp_path / "project"
+    (project / "steps").mkdir(parents=True)
+    project.chmod(0o755)
+    job = project / "job.yaml"
+    job.write_text("apiVersion: muster/v1\nkind: Job\nmetadata: {name: x}\nspec: {command: [/bin/true]}\n")
+    for name in ("lock", "result.json", "generation", "events.jsonl"):
+        (project / name).write_text(f"my {name}\n")
+    before = contents(project)
+    run = start(folder=project, job=job)
+    assert run.end() == 5, run.err
+    assert "holds what is not of a run: events.jsonl, generation, job.yaml and 3 more" in run.err
+    assert "nothing was changed" in run.err
+    assert contents(project) == before
+
+
+def test_an_empty_folder_of_the_users_is_used_and_keeps_its_mode(start, tmp_path):
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    folder.chmod(0o755)
+    run = start("/bin/true", folder=folder)
+    assert run.end() == 0, run.err
+    assert folder.stat().st_mode & 0o777 == 0o755

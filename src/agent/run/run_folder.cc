@@ -3,9 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,10 +13,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "agent/run/claim.h"
 #include "base/durable.h"
 #include "base/host_name.h"
-#include "profile/report/go_on.h"
-#include "profile/report/read_run.h"
 
 namespace muster::agent {
 namespace {
@@ -30,6 +27,13 @@ Status MakeFolder(FileSystem& files, const std::string& path, unsigned mode) {
   if (::mkdir(path.c_str(), mode) == 0) return files.SyncDirectory(ParentOf(path));
   if (errno != EEXIST) return ErrnoError("create folder " + path, errno);
   return Ok();
+}
+
+/// Below what is there, "no/.." is no folder of its own.
+std::string Plain(const std::string& path) {
+  std::error_code unknown;
+  const auto plain = std::filesystem::weakly_canonical(path, unknown);
+  return unknown || plain.empty() ? path : plain.string();
 }
 
 Status MakeParents(FileSystem& files, const std::string& path) {
@@ -54,43 +58,6 @@ Result<std::string> Absolute(const std::string& path) {
   std::array<char, PATH_MAX> real{};
   if (::realpath(path.c_str(), real.data()) == nullptr) return ErrnoError("resolve " + path, errno);
   return std::string(real.data());
-}
-
-/// What a run.json says under `key`, whoever wrote it.
-std::string Fact(const Json& run, const char* key) {
-  const auto found = run.find(key);
-  if (found == run.end() || (!found->is_string() && !found->is_number_integer())) return "?";
-  return found->is_string() ? found->get<std::string>() : found->dump();
-}
-
-/// "run 1a2b3c4d, process 123 on host x since 2026-…", from what the holder wrote into its lock.
-std::string Holder(FileSystem& files, const std::string& lock) {
-  Json run;
-  // Who has only just locked it has not written yet.
-  for (int tries = 0; tries < 40 && !run.is_object(); ++tries) {
-    if (tries > 0) ::poll(nullptr, 0, 5);
-    if (const auto text = files.ReadAll(lock, 64_KiB)) run = Json::parse(*text, nullptr, false);
-  }
-  if (!run.is_object()) return "another muster run";
-  return fmt::format("run {}, process {} on host {} since {}", Fact(run, "id"), Fact(run, "pid"),
-                     Fact(run, "host"), Fact(run, "created_utc"));
-}
-
-/// Takes the lock and writes `holder` into it. A disk without room for that keeps nobody from
-/// running.
-Result<Fd> Lock(FileSystem& files, const std::string& path, const std::string& holder) {
-  const std::string name = path + "/lock";
-  Fd fd(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.valid()) return ErrnoError("create " + name, errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) < 0) {
-    if (errno != EWOULDBLOCK) return ErrnoError("lock " + name, errno);
-    return Error(Code::kConflict, path + " is in use by " + Holder(files, name),
-                 "wait for it, or give another --run-dir; nothing was changed");
-  }
-  if (::ftruncate(fd.get(), 0) == 0) {
-    [[maybe_unused]] const ssize_t n = ::pwrite(fd.get(), holder.data(), holder.size(), 0);
-  }
-  return fd;
 }
 
 /// Before the first folder of a path is made: that the last file in it will have a name that the
@@ -118,16 +85,6 @@ Status CheckLength(const std::string& path) {
   return Ok();
 }
 
-/// Where the run in a folder was started; "" when that is here, or is not known.
-std::string WorkingFolderOf(FileSystem& files, const std::string& folder) {
-  const auto text = files.ReadAll(folder + "/run.json", 1_MiB);
-  const Json run = text ? Json::parse(*text, nullptr, false) : Json();
-  if (!run.is_object() || !run.contains("cwd") || !run["cwd"].is_string()) return {};
-  std::error_code gone;
-  const auto cwd = run["cwd"].get<std::string>();
-  return cwd == std::filesystem::current_path(gone).string() ? std::string() : cwd;
-}
-
 std::string Dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -152,23 +109,14 @@ std::string FormatFacts(const RunFacts& facts, const Clock& clock, Instant creat
 Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
                                     const RunFacts& facts, const Clock& clock) {
   MUSTER_TRY(CheckLength(path));
-  MUSTER_TRY(MakeParents(files, path));
-  MUSTER_TRY(Within("run folder", MakeFolder(files, path, 0700)));
-  const std::string absolute = MUSTER_TRY(Absolute(path));
   const Instant created = clock.Now();
   const std::string text = FormatFacts(facts, clock, created);
-  Fd lock = MUSTER_TRY(Lock(files, absolute, text));
-  if (files.Exists(absolute + "/run.json")) {
-    const auto job = files.ReadAll(absolute + "/job.yaml", 1_MiB);
-    const std::string cwd = WorkingFolderOf(files, absolute);
-    return Error(
-        Code::kAlreadyExists, absolute + " holds an earlier run",
-        fmt::format("nothing was changed; give another --run-dir, or go on with its "
-                    "job: {}",
-                    profile::CommandToGoOn(cwd.empty() ? path : absolute, job ? *job : "", cwd)));
-  }
-  // One that was there already may be open to others; logs and faults may tell secrets.
-  if (::chmod(absolute.c_str(), 0700) < 0) return ErrnoError("chmod " + absolute, errno);
+  const std::string plain = Plain(path);
+  MUSTER_TRY(MakeParents(files, plain));
+  // One that was there keeps its mode: it is the user's.
+  MUSTER_TRY(Within("run folder", MakeFolder(files, plain, 0700)));
+  const std::string absolute = MUSTER_TRY(Absolute(plain));
+  Fd lock = MUSTER_TRY(ClaimFolder(files, {path, absolute}, text, facts.job_yaml));
   RunFolder folder(files, absolute, std::move(lock), text, created);
   for (const char* name : {"steps", "logs", "errors"}) {
     MUSTER_TRY(MakeInside(files, folder.At(name)));

@@ -1,7 +1,7 @@
 #pragma once
-// The folder of one run (docs/formats/run-folder.md): made with mode 0700, held by an exclusive
-// flock while `muster run` lives, readable by others of the user at any moment. Owner: the run's
-// main thread.
+// The folder of one run (docs/formats/run-folder.md): made with mode 0700 where it was not there,
+// held by an exclusive flock while `muster run` lives, readable by others of the user at any
+// moment. Owner: the run's main thread.
 
 #include <cstdint>
 #include <string>
@@ -25,9 +25,9 @@ struct RunFacts {
 
 class RunFolder {
  public:
-  /// Makes `path` (parents too), takes the lock and writes job.yaml. Conflict when another run
-  /// holds it, AlreadyExists when it holds an earlier run. Until Begin the folder can be used
-  /// again.
+  /// Makes `path` (parents too), claims it (claim.h) and writes job.yaml. Conflict when another run
+  /// holds it, AlreadyExists when it holds an earlier run or files of others. Until Begin the
+  /// folder can be used again.
   static Result<RunFolder> Create(FileSystem& files, const std::string& path, const RunFacts& facts,
                                   const Clock& clock);
 

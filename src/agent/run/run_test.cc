@@ -1,13 +1,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <vector>
 
 #include "agent/launch/command_writer.h"
 #include "agent/run/append_file.h"
@@ -149,8 +154,6 @@ TEST(RunFolder, TakesOverWhatAnAttemptBeforeRunJsonLeft) {
   const RunFacts facts{.id = "abc", .name = "job", .version = "1", .ranks = 2, .job_yaml = "x\n"};
   const std::string path = folder.path() + "/run";
   FullDisk disk;
-  ASSERT_TRUE(PosixFiles().MakeDirectory(path, 0700));
-  ASSERT_TRUE(PosixFiles().MakeDirectory(path + "/steps", 0700));
   disk.full = true;
   ASSERT_FALSE(RunFolder::Create(disk, path, facts, FakeClock()));
   disk.full = false;
@@ -183,9 +186,96 @@ TEST(RunFolder, WritesWhereItWasMovedTo) {
 TEST(RunFolder, RefusesALinkWhereAFolderOfItsBelongs) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/run";
-  ASSERT_TRUE(PosixFiles().MakeDirectory(path, 0700));
+  ASSERT_TRUE(RunFolder::Create(PosixFiles(), path, {.id = "abc"}, FakeClock()));
+  ASSERT_EQ(::rmdir((path + "/logs").c_str()), 0);
   ASSERT_EQ(::symlink("/tmp", (path + "/logs").c_str()), 0);
   EXPECT_FALSE(RunFolder::Create(PosixFiles(), path, {.id = "abc"}, FakeClock()));
+}
+
+/// Everything below a folder that must not change: names, modes, contents.
+std::string Everything(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> all{
+      fmt::format("{:o}", static_cast<unsigned>(fs::status(folder).permissions()))};
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const auto text = PosixFiles().ReadAll(entry.path(), 1_MiB);
+    all.push_back(fmt::format("{} {:o} {}", entry.path().string(),
+                              static_cast<unsigned>(entry.status().permissions()),
+                              text ? *text : ""));
+  }
+  std::ranges::sort(all);
+  return fmt::format("{}", fmt::join(all, "\n"));
+}
+
+TEST(RunFolder, LeavesAFolderWithFilesOfOthersAsItWas) {
+  const RunFacts facts{.id = "abc", .name = "job", .version = "1", .ranks = 2, .job_yaml = "x\n"};
+  for (const char* name : {"job.yaml", "lock", "run.json", "result.json", "events.jsonl",
+                           "generation", "logs", "steps/mine", ".hidden", "control"}) {
+    const TemporaryFolder folder;
+    const std::string path = folder.path() + "/mine";
+    std::filesystem::create_directories(ParentOf(path + "/" + name));
+    std::ofstream(path + "/" + name) << "name: mine\n";
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+    const std::string before = Everything(path);
+    const auto made = RunFolder::Create(PosixFiles(), path, facts, FakeClock());
+    ASSERT_FALSE(made.has_value()) << name;
+    EXPECT_EQ(made.error().code(), Code::kAlreadyExists);
+    EXPECT_THAT(made.error().message(), HasSubstr(std::string(name).substr(0, 5)));
+    EXPECT_THAT(made.error().hint(), HasSubstr("nothing was changed"));
+    EXPECT_EQ(Everything(path), before);
+  }
+}
+
+TEST(RunFolder, NamesWhatIsInTheWay) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b", "c", "d", "e"}) std::ofstream(folder.path() + "/" + name);
+  const auto made = RunFolder::Create(PosixFiles(), folder.path(), {.id = "abc"}, FakeClock());
+  EXPECT_EQ(made.error().message(), std::filesystem::canonical(folder.path()).string() +
+                                        " holds what is not of a run: a, b, c and 2 more");
+}
+
+TEST(RunFolder, LeavesAJobThatWasPutBesideTheLeftoversOfAnAttempt) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/run";
+  const RunFacts facts{.id = "abc", .job_yaml = "x\n"};
+  ASSERT_TRUE(RunFolder::Create(PosixFiles(), path, facts, FakeClock()));
+  std::ofstream(path + "/job.yaml") << "mine\n";
+  const std::string before = Everything(path);
+  EXPECT_FALSE(RunFolder::Create(PosixFiles(), path, facts, FakeClock()));
+  EXPECT_EQ(Everything(path), before);
+}
+
+TEST(RunFolder, TakesTheLeftoversOfAnAttemptOfAnotherJob) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/run";
+  ASSERT_TRUE(RunFolder::Create(PosixFiles(), path, {.id = "abc", .job_yaml = "x\n"}, FakeClock()));
+  std::filesystem::create_directories(path + "/logs/rank-0");
+  std::ofstream(path + "/logs/zygote.log") << "x";
+  std::ofstream(path + "/logs/rank-0/gen-1.stdout.log");
+  std::ofstream(path + "/run.json.tmp");
+  for (const char* job : {"y\n", "z\n"}) {
+    EXPECT_TRUE(RunFolder::Create(PosixFiles(), path, {.id = "def", .job_yaml = job}, FakeClock()));
+  }
+}
+
+TEST(RunFolder, LeavesTheModeOfAnEmptyFolderThatWasThere) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/run";
+  ASSERT_EQ(::mkdir(path.c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  ASSERT_TRUE(RunFolder::Create(PosixFiles(), path, {.id = "abc"}, FakeClock()));
+  struct stat info{};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0755U);
+}
+
+TEST(RunFolder, MakesNoFolderOnlyToLeaveItAgain) {
+  const TemporaryFolder folder;
+  auto made =
+      RunFolder::Create(PosixFiles(), folder.path() + "/no/../run", {.id = "abc"}, FakeClock());
+  ASSERT_TRUE(made.has_value());
+  EXPECT_EQ(made->path(), std::filesystem::canonical(folder.path()).string() + "/run");
+  EXPECT_FALSE(PosixFiles().Exists(folder.path() + "/no"));
 }
 
 /// Remembers which folders were synced.

@@ -1,9 +1,14 @@
-// muster ckpt ls CKPT: the committed checkpoints of a folder, oldest first; a damaged one says so.
+// muster ckpt ls CKPT: the committed checkpoints of a folder, oldest first. Of one that cannot be
+// opened it says what a run would do: it passes over a damaged one (DataLoss) and ends at any
+// other, such as one of a later version.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "base/absent.h"
 #include "base/durable.h"
@@ -16,11 +21,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kDamage = "damage";
+constexpr const char* kRefusal = "refusal";
+
 Json Describe(const checkpoint::CheckpointInfo& info) {
   Json row = {{"step", info.step}, {"path", info.path}};
   const auto opened = checkpoint::Checkpoint::Open(PosixFiles(), info.path);
   if (!opened) {
-    row["damage"] = opened.error().message();
+    const bool damaged = opened.error().code() == Code::kDataLoss;
+    row[damaged ? kDamage : kRefusal] =
+        damaged ? opened.error().message() : opened.error().ToString();
     return row;
   }
   const checkpoint::Manifest& manifest = opened->manifest();
@@ -33,9 +43,12 @@ Json Describe(const checkpoint::CheckpointInfo& info) {
 }
 
 std::string Line(const Json& row) {
-  if (row.contains("damage"))
-    return fmt::format("{:>12}  is damaged: {}\n", row["step"].get<std::uint64_t>(),
-                       PlainLine(row["damage"].get<std::string>()));
+  for (const auto& [key, what] :
+       {std::pair(kDamage, "is damaged"), std::pair(kRefusal, "cannot be used")}) {
+    if (!row.contains(key)) continue;
+    return fmt::format("{:>12}  {}: {}\n", row["step"].get<std::uint64_t>(), what,
+                       PlainLine(row[key].get<std::string>()));
+  }
   return fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", row["step"].get<std::uint64_t>(),
                      PlainLine(row["created_utc"].get<std::string>()),
                      FormatBytes({row["bytes"].get<std::int64_t>()}),
@@ -43,18 +56,25 @@ std::string Line(const Json& row) {
                      PlainLine(row["model"].get<std::string>()));
 }
 
+/// "1 of 2 checkpoints is …", or nothing.
+std::string SumUp(const Json& rows, const char* key, std::string_view of_one,
+                  std::string_view of_more) {
+  const auto count =
+      std::ranges::count_if(rows, [&](const Json& row) { return row.contains(key); });
+  if (count == 0) return {};
+  return fmt::format("{} of {} {}\n", count, Counted(rows.size(), "checkpoint"),
+                     count == 1 ? of_one : of_more);
+}
+
 /// The table, and a sentence when something is wrong.
 std::string ToText(const Json& rows) {
   std::string text = fmt::format("{:>12}  {:<24}  {:>10}  {:>5}  {:>3}  {}\n", "STEP", "CREATED",
                                  "SIZE", "RANKS", "GEN", "MODEL");
-  std::size_t damaged = 0;
-  for (const Json& row : rows) {
-    text += Line(row);
-    damaged += row.contains("damage") ? 1 : 0;
-  }
-  if (damaged == 0) return text;
-  return text + fmt::format("{} of {} {} damaged; a run that resumes passes over it\n", damaged,
-                            Counted(rows.size(), "checkpoint"), damaged == 1 ? "is" : "are");
+  for (const Json& row : rows) text += Line(row);
+  text += SumUp(rows, kDamage, "is damaged; a run that resumes passes over it",
+                "are damaged; a run that resumes passes over them");
+  return text + SumUp(rows, kRefusal, "cannot be used here; a run that comes to it ends there",
+                      "cannot be used here; a run that comes to one ends there");
 }
 
 Result<int> Run(const std::string& path, bool json) {

@@ -133,6 +133,27 @@ def test_damage_is_told_in_sentences(muster, tmp_path):
     assert muster("ckpt", "ls", "c").out.endswith("1 of 1 checkpoint is damaged; a run that resumes passes over it\n")
 
 
+def test_a_later_version_is_not_called_damage(muster, tmp_path):
+    shutil.copytree(GOLDEN, tmp_path / "c")
+    shutil.copytree(GOLDEN / STEP, tmp_path / "c" / "step-000000000004")
+    manifest = tmp_path / "c" / "step-000000000004" / "manifest.json"
+    text = json.dumps(json.loads(manifest.read_text()) | {"format": "muster-checkpoint/9", "step": 4})
+    manifest.write_text(text)
+    manifest.with_name("manifest.crc32c").write_text(f"{crc32c(text.encode()):08x}\n")
+
+    want = "the checkpoint has format muster-checkpoint/9, this program reads muster-checkpoint/1"
+    done = muster("ckpt", "ls", "c")
+    assert f"4  cannot be used: c/step-000000000004/manifest.json: {want}; use the version of muster" in done.out
+    assert done.out.endswith("1 of 2 checkpoints cannot be used here; a run that comes to it ends there\n")
+    assert "is damaged" not in done.out
+    rows = muster("ckpt", "ls", "c", "--json").json()["checkpoints"]
+    assert want in rows[1]["refusal"] and "damage" not in rows[1] and "refusal" not in rows[0]
+    for verb in ("show", "verify", "digest"):
+        done = muster("ckpt", verb, "c", "--json")
+        assert (done.code, done.json()["error"]["code"]) == (1, "precondition"), verb
+        assert "use the version of muster that wrote it" in done.json()["error"]["hint"]
+
+
 def test_diff_begins_with_what_it_comes_to(muster, tmp_path):
     shutil.copytree(GOLDEN, tmp_path / "a")
     shutil.copytree(GOLDEN, tmp_path / "b")

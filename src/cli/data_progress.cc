@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+
+#include "base/bytes.h"
 
 namespace muster::cli {
 namespace {
@@ -19,6 +22,8 @@ std::string FormatEta(double seconds) {
     return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
+
+std::string SizeText(double bytes) { return FormatBytes({std::llround(bytes)}); }
 
 }  // namespace
 
@@ -41,9 +46,13 @@ void ProgressLine::Update(std::uint64_t done, std::uint64_t all, std::uint64_t b
   const auto filled = static_cast<std::size_t>(part * kBarWidth);
   const std::string eta =
       rate > 0 ? FormatEta(static_cast<double>(all - done) / rate) : std::string("-:--");
-  options_.draw(fmt::format("{}[{:=<{}}{:<{}}] {:3.0f} %  {}/{} {}  {:.0f}/s  {:.1f} MB/s  ETA {}",
-                            kClear, "", filled, "", kBarWidth - filled, part * 100, done, all,
-                            options_.unit, rate, static_cast<double>(bytes) / seconds / 1e6, eta));
+  const std::string speed = SizeText(static_cast<double>(bytes) / seconds) + "/s";
+  const std::string counts =
+      options_.unit.empty() ? fmt::format("{} of {}", SizeText(static_cast<double>(done)),
+                                          SizeText(static_cast<double>(all)))
+                            : fmt::format("{}/{} {}  {:.0f}/s", done, all, options_.unit, rate);
+  options_.draw(fmt::format("{}[{:=<{}}{:<{}}] {:3.0f} %  {}  {}  ETA {}", kClear, "", filled, "",
+                            kBarWidth - filled, part * 100, counts, speed, eta));
 }
 
 ProgressLine::Options StderrProgress() {

@@ -15,7 +15,7 @@ namespace muster::cli {
 class ProgressLine {
  public:
   struct Options {
-    std::string unit = "images";
+    std::string unit = "images";  ///< empty: bytes are counted
     bool enabled = false;
     std::function<void(std::string_view)> draw;  ///< gets the bytes for the terminal
   };

@@ -25,6 +25,11 @@ struct Arguments {
   std::string split;
 };
 
+Json RecordedJson(const VerifyReport& report) {
+  const data::Extent& recorded = report.recorded;
+  return {{"batches", recorded.batches}, {"rows", recorded.rows}, {"bytes", recorded.bytes}};
+}
+
 Json ReportJson(const VerifyReport& report) {
   Json damages = Json::array();
   for (const Damage& damage : report.first) {
@@ -33,11 +38,18 @@ Json ReportJson(const VerifyReport& report) {
     if (damage.row >= 0) item["row"] = damage.row;
     damages.push_back(item);
   }
-  Json json = {
-      {"split", report.split},     {"id", report.id.Hex()},   {"checksums", report.has_checksums},
-      {"opened", report.opened},   {"shards", report.shards}, {"batches", report.batches},
-      {"rows", report.rows},       {"bytes", report.bytes},   {"unlabelled", report.unlabelled},
-      {"damages", report.damages}, {"first_damages", damages}};
+  Json json = {{"split", report.split},
+               {"id", report.id.Hex()},
+               {"checksums", report.has_checksums},
+               {"opened", report.opened},
+               {"shards", report.shards},
+               {"batches", report.batches},
+               {"rows", report.rows},
+               {"bytes", report.bytes},
+               {"recorded", RecordedJson(report)},
+               {"unlabelled", report.unlabelled},
+               {"damages", report.damages},
+               {"first_damages", damages}};
   if (report.unread) {
     json["error"] = {{"code", TraitsOf(report.unread->code()).name},
                      {"message", report.unread->message()},
@@ -57,12 +69,26 @@ std::string Outcome(const VerifyReport& report) {
   return report.unread ? "NOT CHECKED" : "ok";
 }
 
+/// "0 of ": how much was seen, where that is not all that there ought to be.
+std::string Seen(const std::string& seen, const std::string& all) {
+  return seen == all ? "" : seen + " of ";
+}
+
+std::string SizeText(std::uint64_t bytes) {
+  return FormatBytes({static_cast<std::int64_t>(bytes)});
+}
+
 std::string ReportText(const VerifyReport& report) {
-  std::string text = fmt::format(
-      "{:<12}{:>10} {}  {}  {}  {}  {}: {}\n", report.split.empty() ? "-" : PlainLine(report.split),
-      report.rows, report.rows == 1 ? "row" : "rows", Counted(report.shards, "shard"),
-      Counted(report.batches, "batch", "es"),
-      FormatBytes({static_cast<std::int64_t>(report.bytes)}), Scope(report), Outcome(report));
+  const auto& [batches, rows, bytes] = report.recorded;
+  const std::string all_bytes = SizeText(bytes);
+  std::string text =
+      fmt::format("{:<12}{:>10} {}  {}  {}{}  {}{}  {}: {}\n",
+                  report.split.empty() ? "-" : PlainLine(report.split),
+                  Seen(std::to_string(report.rows), std::to_string(rows)) + std::to_string(rows),
+                  rows == 1 ? "row" : "rows", Counted(report.shards, "shard"),
+                  Seen(std::to_string(report.batches), std::to_string(batches)),
+                  Counted(batches, "batch", "es"), Seen(SizeText(report.bytes), all_bytes),
+                  all_bytes, Scope(report), Outcome(report));
   if (report.unlabelled > 0) {
     text += fmt::format("  {} {} without a label\n", report.unlabelled,
                         report.unlabelled == 1 ? "row is" : "rows are");
@@ -81,7 +107,7 @@ Result<std::vector<data::SplitPlace>> Places(const Arguments& arguments) {
 
 Result<std::vector<VerifyReport>> VerifyWithProgress(const std::vector<data::SplitPlace>& places) {
   ProgressLine::Options progress = StderrProgress();
-  progress.unit = "bytes";
+  progress.unit = "";
   ProgressLine line(SystemClock(), std::move(progress));
   const unsigned cores = std::clamp(std::thread::hardware_concurrency(), 1u, 16u);
   return data::VerifySplits(

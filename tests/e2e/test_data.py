@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import resource
 import shutil
 import signal
@@ -69,9 +70,25 @@ def test_a_terminal_gets_a_progress_line_with_rate_and_eta(programs, tmp_path):
     drawn = os.read(reading, 1 << 16).decode()
     os.close(reading)
     assert done.returncode == 0
-    assert "600/600 images" in drawn and "MB/s" in drawn and "ETA" in drawn
+    assert "600/600 images" in drawn and re.search(r"\d (KiB|MiB|B)/s  ETA", drawn), drawn
     assert drawn.endswith("\x1b[K")  # the line is cleared at the end
     assert "\x1b" not in done.stdout
+
+
+def test_the_progress_of_a_verify_is_in_units_for_people_and_said_once(programs, tmp_path):
+    subprocess.run(
+        [programs / "muster", "data", "pack", write_idx(tmp_path / "idx", 600), tmp_path / "set"], check=True
+    )
+    reading, writing = pty.openpty()
+    command = [programs / "muster", "data", "verify", tmp_path / "set"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=writing, timeout=60)
+    os.close(writing)
+    drawn = os.read(reading, 1 << 16).decode()
+    os.close(reading)
+    assert done.returncode == 0
+    *_, last = drawn.removesuffix("\r\x1b[K").split("\r\x1b[K")
+    size = r"\d[\d.]* (B|KiB|MiB|GiB)"
+    assert re.fullmatch(rf"\[=* *\] +100 %  {size} of {size}  {size}/s  ETA \d+:\d\d", last), drawn
 
 
 @pytest.mark.parametrize("words", [("pack", "nowhere", "out"), ("ls", "nowhere"), ("verify", "nowhere")])
@@ -276,7 +293,17 @@ def test_damage_is_named_by_file_batch_and_row(muster, idx, tmp_path):
     assert (damage["file"], damage["batch"], damage["row"]) == (f"train/{shard.name}", 1, 42)
     assert "damaged" in done.err
     shard.write_bytes(content[:-100])
-    assert muster("data", "verify", "set").code == 1
+    done = muster("data", "verify", "set")
+    assert done.code == 1
+    train, named = done.out.splitlines()[:2]
+    assert train.split("  ")[0] == "train"
+    assert f"0 of {ROWS} rows  1 shard  0 of 3 batches  0 B of " in train, train
+    assert train.endswith("all checksums: 1 DAMAGED")
+    assert named == (f"  train/{shard.name} has {len(content) - 100} bytes, the manifest says {len(content)}"), (
+        "the file once"
+    )
+    report = muster("data", "verify", "set", "--json").json()["splits"][0]
+    assert (report["rows"], report["recorded"]) == (0, {"batches": 3, "rows": ROWS, "bytes": len(content)})
 
 
 def test_a_full_disk_leaves_the_old_set_and_nothing_else(muster, programs, idx, tmp_path):

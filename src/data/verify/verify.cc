@@ -75,6 +75,8 @@ class Verifier {
 
   void Run(std::size_t shard) {
     ++report_.shards;
+    const ShardEntry& entry = split_.shards()[shard];
+    report_.recorded = {.batches = entry.batches.size(), .rows = entry.rows, .bytes = entry.bytes};
     if (const Error* damage = split_.DamageOf(shard)) {
       AddError(split_.NameOf(shard), -1, *damage);
       progress_.Add(split_.shards()[shard].bytes);
@@ -105,7 +107,9 @@ class Verifier {
 
   void AddError(const std::string& file, std::int64_t batch, const Error& error) {
     if (IsDamage(error)) return AddAt(file, batch, -1, error.message());
-    if (!report_.unread) report_.unread = Error(error).Within(file);
+    if (report_.unread) return;
+    const bool named = error.message().find(file) != std::string::npos;
+    report_.unread = named ? error : Error(error).Within(file);
   }
 
   /// Reads the file as a whole; the parts whose CRC is another one.
@@ -265,6 +269,7 @@ std::string Damage::ToString() const {
   std::string text = file;
   if (batch >= 0) text += fmt::format(", batch {}", batch);
   if (row >= 0) text += fmt::format(", row {}", row);
+  if (text == file && what.find(file) != std::string::npos) return what;
   return text + ": " + what;
 }
 
@@ -331,6 +336,9 @@ VerifyReport Sum(Opened& opened) {
     sum.batches += shard.batches;
     sum.rows += shard.rows;
     sum.bytes += shard.bytes;
+    sum.recorded.batches += shard.recorded.batches;
+    sum.recorded.rows += shard.recorded.rows;
+    sum.recorded.bytes += shard.recorded.bytes;
     sum.damages += shard.damages;
     sum.unlabelled += shard.unlabelled;
     if (!sum.unread) sum.unread = std::move(shard.unread);

@@ -23,8 +23,16 @@ struct Damage {
   std::int64_t batch = -1;  ///< −1: not in a batch
   std::int64_t row = -1;    ///< in the batch; −1: not one row's
   std::string what;
-  /// "train/data-00000-of-00001.arrow, batch 3, row 17: …".
+  /// "train/data-00000-of-00001.arrow, batch 3, row 17: …"; a sentence that names the file stands
+  /// for itself.
   std::string ToString() const;
+};
+
+/// How much there is of something.
+struct Extent {
+  std::uint64_t batches = 0;
+  std::uint64_t rows = 0;
+  std::uint64_t bytes = 0;
 };
 
 struct VerifyReport {
@@ -37,6 +45,7 @@ struct VerifyReport {
   std::uint64_t batches = 0;
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
+  Extent recorded;  ///< what there ought to be of the three, where it is known; else what there is
   std::uint64_t damages = 0;
   std::uint64_t unlabelled = 0;  ///< rows whose label is null or −1: nothing is wrong with them
   /// Why something could not be looked at, which says nothing about its bytes: no permission, a

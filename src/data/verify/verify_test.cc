@@ -103,7 +103,11 @@ TEST_F(Damaged, EveryDamagedShardIsToldInOneGoInOrderForAnyNumberOfThreads) {
     const VerifyReport& report = reports->front();
     EXPECT_TRUE(report.opened);
     EXPECT_EQ(report.shards, shards_.size());
+    EXPECT_EQ(report.recorded.rows, 450u);
+    EXPECT_EQ(report.recorded.batches, 5u);
+    EXPECT_LT(report.rows, 450u);
     ASSERT_EQ(report.damages, 3u) << report.first[0].ToString();
+    EXPECT_EQ(report.first[0].ToString(), report.first[0].what) << "which names the file";
     EXPECT_NE(report.first[0].what.find("the manifest says"), std::string::npos);
     EXPECT_NE(report.first[1].what.find("stat "), std::string::npos);
     EXPECT_NE(report.first[2].what.find("CRC32C"), std::string::npos);

@@ -118,10 +118,13 @@ void AddAgent(CLI::App& parent, Invocation& invocation) {
   auto flags = std::make_shared<AgentFlags>();
   flags->name = HostName();
   app->add_option("--join", flags->join, "URL of the job, with the fingerprint of its certificate")
+      ->type_name("URL")
       ->required();
   app->add_option("--token-file", flags->token_file,
-                  "The job's token, mode 0600; default: the variable MUSTER_JOIN_TOKEN");
-  app->add_option("--name", flags->name, "Name of this node; default: that of the host");
+                  "The job's token, mode 0600; default: the variable MUSTER_JOIN_TOKEN")
+      ->type_name("FILE");
+  app->add_option("--name", flags->name, "Name of this node; default: that of the host")
+      ->type_name("NAME");
   app->add_option("--patience", flags->patience_s,
                   "Seconds without the coordinator after which the workers end; default 600");
   app->callback([flags, &invocation] {

@@ -282,8 +282,9 @@ void AddDataLs(CLI::App& parent, Invocation& invocation) {
       AddSubcommand(parent, "ls", "Splits, rows, shards, columns and id of a dataset", invocation);
   auto arguments = std::make_shared<Arguments>();
   app->add_option("DIR", arguments->folder, "A dataset folder, ours or Hugging Face's")->required();
-  app->add_option("--split", arguments->split, "Only this split");
-  app->add_option("--rows", arguments->rows, "Print rows as JSON lines: 5 or 10:20");
+  app->add_option("--split", arguments->split, "Only this split")->type_name("NAME");
+  app->add_option("--rows", arguments->rows, "Print rows as JSON lines: 5 or 10:20")
+      ->type_name("ROWS");
   app->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return List(*arguments, invocation.json); };
   });

@@ -218,8 +218,10 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
       *app.add_option("--format", arguments.format, "What INPUT is")->capture_default_str(),
       {"auto", "idx", "images"});
   auto* labels = app.add_option("--labels", arguments.labels,
-                                "Names of the classes in the order of their numbers, a,b,c");
+                                "Names of the classes in the order of their numbers, a,b,c")
+                     ->type_name("NAMES");
   app.add_option("--labels-file", arguments.labels_file, "The same, one name a line")
+      ->type_name("FILE")
       ->excludes(labels);
   spec::TakeWithin(
       *app.add_option("--threads", arguments.threads, "Threads that read and check; 0: one a core")
@@ -234,10 +236,12 @@ void AddOptions(CLI::App& app, Arguments& arguments) {
            ->capture_default_str(),
       {"header", "decode"});
   app.add_option("--shard-size", arguments.shard_size, "Cut shards at this size")
+      ->type_name("SIZE")
       ->capture_default_str();
   app.add_option("--max-pixels", arguments.max_pixels, "Refuse larger images")
       ->capture_default_str();
   app.add_option("--max-file", arguments.max_file, "Refuse larger image files")
+      ->type_name("SIZE")
       ->capture_default_str();
   app.add_flag("--replace", arguments.replace,
                "Exchange an existing dataset at OUT, in one step at the end");

@@ -151,7 +151,7 @@ void AddDataVerify(CLI::App& parent, Invocation& invocation) {
                     "Read a whole dataset and check every digest, CRC, batch and row", invocation);
   auto arguments = std::make_shared<Arguments>();
   app->add_option("DIR", arguments->folder, "A dataset folder, ours or Hugging Face's")->required();
-  app->add_option("--split", arguments->split, "Only this split");
+  app->add_option("--split", arguments->split, "Only this split")->type_name("NAME");
   app->callback([arguments, &invocation] {
     invocation.action = [arguments, &invocation] { return Verify(*arguments, invocation.json); };
   });

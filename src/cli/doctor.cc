@@ -34,10 +34,13 @@ void AddDoctor(CLI::App& parent, Invocation& invocation) {
       "/dev/shm\n"
       "and 16 MiB to the folder, and removes them: docs/reference/doctor.md.");
   auto options = std::make_shared<DoctorOptions>();
-  app->add_option("--folder", options->folder, "Where run folders will be made; default: here");
-  app->add_option("--python", options->python, "A Python that is to import torch");
+  app->add_option("--folder", options->folder, "Where run folders will be made; default: here")
+      ->type_name("DIR");
+  app->add_option("--python", options->python, "A Python that is to import torch")
+      ->type_name("PROGRAM");
   app->add_option("--kernel-log", options->kernel_log,
-                  "Records of the kernel's log; default: /dev/kmsg");
+                  "Records of the kernel's log; default: /dev/kmsg")
+      ->type_name("FILE");
   app->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return Examine(*options, invocation.json); };
   });

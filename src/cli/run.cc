@@ -80,14 +80,16 @@ Result<int> Run(RunFlags flags, const Invocation& invocation) {
 }  // namespace
 
 void AddRun(CLI::App& parent, Invocation& invocation) {
-  CLI::App* app = AddSubcommand(
-      parent, "run", "Run a job on this machine; when a rank dies, the run goes on", invocation);
+  CLI::App* app =
+      AddSubcommand(parent, "run",
+                    "Run a job here or on several hosts; when a rank dies, it goes on", invocation);
   app->footer(
       "muster run job.yaml\n"
       "muster run --nproc-per-node 2 train.py --epochs 3\n"
       "muster run -n 2 -- PROGRAM --epochs 3\n\n"
-      "Every flag of torchrun is taken too, in its spellings and with its PET_ variables:\n"
-      "docs/guide/from-torchrun.md. What stands behind a script or -- is not read.");
+      "Every flag of torchrun is taken too, in its spellings and with its PET_\n"
+      "variables. What stands behind a script or -- is not read.\n"
+      "docs/guide/from-torchrun.md");
   auto flags = std::make_shared<RunFlags>();
   AddRunFlags(*app, *flags);
   app->callback([flags, &invocation] {

@@ -117,16 +117,20 @@ Status CheckSynonyms(const RunFlags& flags) {
 void AddRunFlags(CLI::App& run, RunFlags& flags) {
   run.add_option("JOB|SCRIPT|CMD", flags.words,
                  "A job file; a Python script, or -m and a module; or -- and a command");
-  run.add_option("-n,--ranks", flags.ranks, "Worker processes on this machine");
-  run.add_option("--name", flags.name, "Name of the run; default: that of the job or command");
-  run.add_option("--run-dir", flags.folder, "Run folder; default: runs/NAME-TIME-xxxx");
+  run.add_option("-n,--ranks", flags.ranks, "Worker processes on each node");
+  run.add_option("--name", flags.name, "Name of the run; default: that of the job or command")
+      ->type_name("NAME");
+  run.add_option("--run-dir", flags.folder, "Run folder; default: runs/NAME-TIME-xxxx")
+      ->type_name("DIR");
   run.add_option("--checkpoint-dir", flags.checkpoint_dir,
                  "Checkpoints; default: the job's, in the run folder. Name another run's to go on "
-                 "from there");
+                 "from there")
+      ->type_name("DIR");
   run.add_option("--preload", flags.preload,
                  "What Python imports once, before the ranks are forked from there: modules with "
                  "commas; none: every rank is executed; auto (default): torch when the script "
-                 "imports it");
+                 "imports it")
+      ->type_name("MODULES");
   // Read with torchrun's flags, where it has more spellings and a variable; here for the help.
   run.add_option_function<std::uint32_t>(
       "--max-restarts", [](std::uint32_t) {},
@@ -137,7 +141,8 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
   run.add_flag("--report-hangs", flags.report_hangs,
                "Say that a rank hangs and leave it alone; default: kill it and recover");
   run.add_option("--kernel-log", flags.kernel_log,
-                 "File of kernel records to follow instead of /dev/kmsg");
+                 "File of kernel records to follow instead of /dev/kmsg")
+      ->type_name("FILE");
   run.add_option("--hang-limit", flags.hang_limit_s,
                  "Seconds that ranks of a program without Muster's heartbeat may stand still, "
                  "before the outlier is killed; default: the job's, or it is only told");
@@ -145,17 +150,21 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                  "Seconds between TERM and KILL when workers are stopped; default 30");
   run.add_option("--nodes", flags.nodes,
                  "Hosts with commas: an agent is started on each by ssh; localhost is this one. "
-                 "More than --nnodes are spares");
+                 "More than --nnodes are spares")
+      ->type_name("HOSTS");
   run.add_option("--ssh", flags.ssh,
-                 "How a host is reached; default: ssh -o BatchMode=yes, which asks for nothing");
+                 "How a host is reached; default: ssh -o BatchMode=yes, which asks for nothing")
+      ->type_name("COMMAND");
   run.add_option(
-      "--listen", flags.listen,
-      "With several nodes: HOST:PORT where their agents dial; default: this host's address "
-      "towards them, any free port");
+         "--listen", flags.listen,
+         "With several nodes: HOST:PORT where their agents dial; default: this host's address "
+         "towards them, any free port")
+      ->type_name("HOST:PORT");
   run.add_flag("--quiet", flags.quiet, "Do not show the workers' output; it is in the run folder");
   run.add_option("--line-prefix", flags.line_prefix,
                  "What stands before a line of a worker, instead of [rank generation]; ${rank}, "
-                 "${local_rank} and ${role_name} are replaced");
+                 "${local_rank} and ${role_name} are replaced")
+      ->type_name("TEXT");
 }
 
 Status ReadTorchrun(const spec::torchrun::RunLine& line, const spec::EnvLookup& lookup,

@@ -12,6 +12,7 @@
 
 #include "base/near_miss.h"
 #include "base/text.h"
+#include "spec/help_text.h"
 
 namespace muster::spec {
 namespace {
@@ -299,9 +300,7 @@ Result<std::optional<std::string>> ParseCommandLine(CLI::App& app,
   scan.Read(at.rest);
   if (at.help && scan.arguments() > 0) return *scan.error();
   if (at.help || scan.help()) {
-    // CLI11 puts the app's own name behind what stands before it.
-    const std::string above = full.substr(0, full.size() - at.app->get_name().size());
-    return std::optional(at.app->help(above.substr(0, above.find_last_not_of(' ') + 1)));
+    return std::optional(HelpText(*at.app, full, {.kind = kind, .width = HelpWidth()}));
   }
   if (scan.error()) return *scan.error();
   if (const auto subs = SubcommandsOf(*at.app); !subs.empty()) {

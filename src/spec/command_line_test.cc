@@ -168,7 +168,7 @@ TEST(CommandLine, LeavesTheOptionsOfACommandToIt) {
 TEST(CommandLine, HelpsWhereverItIsAskedFor) {
   for (const std::vector<std::string>& line :
        std::vector<std::vector<std::string>>{{"--help"}, {"help"}, {"help", "help"}, {"-h"}}) {
-    EXPECT_THAT(Program().Help(line), HasSubstr("Usage: tool [OPTIONS] SUBCOMMAND"));
+    EXPECT_THAT(Program().Help(line), HasSubstr("Usage: tool [OPTIONS] VERB"));
   }
   for (const std::vector<std::string>& line : std::vector<std::vector<std::string>>{
            {"deep", "show", "--help"}, {"help", "deep", "show"}, {"deep", "help", "show"}}) {

@@ -7,7 +7,7 @@ import pytest
 
 
 def verbs_of(text: str) -> list[str]:
-    _, _, listed = text.partition("Subcommands:\n")
+    _, _, listed = text.partition("Verbs:\n")
     return re.findall(r"^  (\w+) ", listed, re.MULTILINE)
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_verb_is_named_and_the_right_one_suggested(muster, words, messag
 def test_a_short_option_takes_its_value_in_every_spelling(muster, every_verb):
     tried = 0
     for words in every_verb:
-        for letter, name in re.findall(r"^  -(\w),(--[\w-]+) [A-Z]", muster("help", *words).out, re.MULTILINE):
+        for letter, name in re.findall(r"^  -(\w), (--[\w-]+) [A-Z]", muster("help", *words).out, re.MULTILINE):
             for given in (f"-{letter}=", f"{name}="):
                 done = muster(*words, given, "x")
                 assert done.code == 2 and f"{name} needs a value" in done.err, (words, given, done.err)

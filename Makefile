@@ -39,7 +39,7 @@ fuzz: ## every fuzz harness over its corpus (SECONDS_EACH=60 TARGET=name)
 docs: ## check links and run the commands of README and guides as written
 	@.ci/test.py docs
 
-install: ## programs, libmuster_coll.so and its header under PREFIX=/usr/local
+install: ## programs, libmuster_coll.so, its header and the pages under PREFIX=/usr/local
 	@.ci/install.sh "$(PREFIX)"
 
 bench: ## BAR=S1 measures that bar; without BAR lists the bars and their last figures

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/version.h"
 #include "base/write_all.h"
+#include "cli/pages.h"
 #include "cli/run_line.h"
 #include "cli/verb.h"
 #include "spec/command_line.h"
@@ -34,12 +35,6 @@ constexpr std::string_view kOverview =
 
 muster help lists every verb, muster help VERB explains one.
 )";
-
-std::string ProgramPath() {
-  std::array<char, 4096> path{};
-  const auto n = ::readlink("/proc/self/exe", path.data(), path.size());
-  return n > 0 ? std::string(path.data(), static_cast<std::size_t>(n)) : std::string("muster");
-}
 
 /// Lines stay, a return must not rewrite what was printed before it.
 std::string ForTerminal(std::string_view text) {
@@ -67,6 +62,12 @@ int Fail(const Error& error, bool json) {
 
 }  // namespace
 
+std::string ProgramPath() {
+  std::array<char, 4096> path{};
+  const auto n = ::readlink("/proc/self/exe", path.data(), path.size());
+  return n > 0 ? std::string(path.data(), static_cast<std::size_t>(n)) : std::string("muster");
+}
+
 CLI::App* AddSubcommand(CLI::App& parent, std::string_view name, std::string_view summary,
                         Invocation& invocation) {
   CLI::App* app = parent.add_subcommand(std::string(name), std::string(summary));
@@ -83,18 +84,18 @@ Status Print(std::string_view text) {
 }
 
 void PrintError(const Error& error, bool json) {
+  const std::string hint = WithPages(error.hint());
   if (json) {
-    const nlohmann::json document = {{"error",
-                                      {{"code", TraitsOf(error.code()).name},
-                                       {"message", error.message()},
-                                       {"hint", error.hint()}}}};
+    const nlohmann::json document = {
+        {"error",
+         {{"code", TraitsOf(error.code()).name}, {"message", error.message()}, {"hint", hint}}}};
     // Invalid UTF-8 in a path must not turn an error into an exception.
     const std::string text =
         document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     [[maybe_unused]] const Status printed = Print(text);
   }
   Note(fmt::format("muster: {}\n", error.message()));
-  if (!error.hint().empty()) Note(fmt::format("  {}\n", error.hint()));
+  if (!hint.empty()) Note(fmt::format("  {}\n", hint));
 }
 
 Status PrintText(std::string_view text) { return Print(ForTerminal(text)); }
@@ -124,7 +125,7 @@ int Main(int argc, char** argv) {
   invocation.json = json;
   const auto told = spec::ParseCommandLine(app, *words, "verb");
   if (!told) return Fail(told.error(), json);
-  if (*told) return Tell("help", **told, json);
+  if (*told) return Tell("help", WithPages(**told), json);
   const Result<int> result = invocation.action();
   return result ? *result : Fail(result.error(), invocation.json);
 }

@@ -11,6 +11,7 @@
 #include "agent/rules/replay.h"
 #include "base/absent.h"
 #include "base/text.h"
+#include "cli/pages.h"
 #include "cli/verb.h"
 #include "spec/job.h"
 
@@ -141,10 +142,10 @@ void NoteTimes(const Replayed& replayed) {
                             ShownTime(replayed, *replayed.first),
                             ShownTime(replayed, *replayed.last)));
   }
-  Note(fmt::format(
+  Note(WithPages(fmt::format(
       "muster: {}, none of which begins with a time stamp: startWithin and every were not judged\n"
       "  docs/guide/log-rules.md names the stamps that are read\n",
-      Counted(replayed.lines, "line")));
+      Counted(replayed.lines, "line"))));
 }
 
 Result<std::string> ReadLog(const std::string& path) {

@@ -48,6 +48,9 @@ void Note(std::string_view text);
 /// The error on stderr, and as the one document of --json on stdout.
 void PrintError(const Error& error, bool json);
 
+/// Absolute path of this binary.
+std::string ProgramPath();
+
 /// Parses, runs, reports; returns the exit code. `argv` as main() gets it.
 int Main(int argc, char** argv);
 

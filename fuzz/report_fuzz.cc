@@ -35,7 +35,7 @@ RunRecords Parse(std::string_view text) {
     } else if (line[0] == 'x') {
       if (auto note = ReadFault(body)) run.fault_notes.push_back(*note);
     } else if (line[0] == 'r') {
-      run.result = ReadRunResult(body);
+      if (auto result = ReadRunResult(body)) run.result = *std::move(result);
     } else if (line[0] == 'f') {
       if (auto facts = ReadRunFacts(body); facts && facts->ranks <= 64) {
         run.facts = *facts;

@@ -63,7 +63,8 @@ RunOutcome RunLoop::End() {
   ReportRecordLoss();
   LetGoOfSignals();
   events_.Add("run_ended", {{"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
-                            {"exit_code", verdict.exit_code}});
+                            {"exit_code", verdict.exit_code},
+                            {"reason", verdict.reason}});
   ended_ = clock_.Now();
   accounting_.Ended(ended_, verdict.succeeded);
   TellRecovery();

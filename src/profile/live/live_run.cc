@@ -89,12 +89,21 @@ LiveRun::LiveRun(const RunFiles& files, RunFacts facts)
 void LiveRun::ReadState() {
   const bool held = files_->LockHeld();
   const auto text = files_->ReadWhole("result.json", kSmallFile);
-  const auto result = text ? ReadRunResult(*text) : std::nullopt;
   state_ = held ? State::kRunning : State::kLost;
-  if (!result || held) return;
+  if (!text || held) return;
+  const auto result = ReadRunResult(*text);
+  if (!result) return;
   state_ = result->state == "SUCCEEDED" ? State::kSucceeded : State::kFailed;
   reason_ = result->reason;
   ended_ns_ = result->ended_ns;
+}
+
+void LiveRun::TakeToldEnd() {
+  if (state_ != State::kLost || !told_end_) return;
+  if (told_end_->state != "SUCCEEDED" && told_end_->state != "FAILED") return;
+  state_ = told_end_->state == "SUCCEEDED" ? State::kSucceeded : State::kFailed;
+  reason_ = told_end_->reason;
+  ended_ns_ = told_end_->t_ns;
 }
 
 std::vector<Happening> LiveRun::Poll() {
@@ -104,6 +113,7 @@ std::vector<Happening> LiveRun::Poll() {
   events_.Poll(*files_, [&](std::string_view line) {
     if (const auto event = ReadEvent(line)) See(*event, happenings);
   });
+  TakeToldEnd();
   for (std::size_t rank = 0; rank < ranks_.size(); ++rank) PollSteps(rank);
   // Files of several ranks are not of one moment: who seems to lag is looked at once more.
   const auto farthest = Farthest();
@@ -160,6 +170,7 @@ void LiveRun::SeeExit(const EventRecord& event, RankLive& rank) {
 void LiveRun::See(const EventRecord& event, std::vector<Happening>& happenings) {
   if (event.event == "generation_started" && event.generation) generation_ = *event.generation;
   if (event.event == "checkpoint" && event.step) checkpoint_ = event.step;
+  if (event.event == "run_ended") told_end_ = event;
   if (event.event == "pause") {
     for (RankLive& rank : ranks_) {
       if (!HasEnded(rank.state)) rank.state = RankLive::State::kPaused;

@@ -70,6 +70,7 @@ class LiveRun {
  private:
   LiveRun(const RunFiles& files, RunFacts facts);
   void ReadState();
+  void TakeToldEnd();
   void PollSteps(std::size_t rank);
   void See(const EventRecord& event, std::vector<Happening>& happenings);
   void SeeExit(const EventRecord& event, RankLive& rank);
@@ -86,6 +87,7 @@ class LiveRun {
   std::optional<std::uint64_t> checkpoint_;
   std::string reason_;
   std::int64_t ended_ns_ = 0;
+  std::optional<EventRecord> told_end_;  ///< for a run whose disk took no result.json
 };
 
 }  // namespace muster::profile

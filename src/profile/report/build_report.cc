@@ -187,7 +187,7 @@ void AddResult(const RunResult& result, RunReport& report) {
   report.reason = result.reason;
   report.ended_utc = result.ended_utc;
   if (result.steps) NoteSteps(*result.steps, report);
-  report.restarts = result.restarts;
+  if (result.restarts) report.restarts = *result.restarts;
   if (!report.goodput) report.goodput = result.goodput;
   if (result.lost && std::abs(result.lost->at_most() - report.lost.at_most()) >
                          0.05 + 0.1 * report.lost.at_most()) {
@@ -199,7 +199,7 @@ void AddResult(const RunResult& result, RunReport& report) {
 /// Of a run that broke off, and of one that failed but left a checkpoint.
 std::string GoOn(const RunRecords& run, const RunReport& report) {
   const bool kept = report.state == RunState::kFailed && !report.checkpoints.empty();
-  const bool broke_off = report.state == RunState::kLost;
+  const bool broke_off = report.state == RunState::kLost && report.result_unread.empty();
   if (run.folder.empty() || (!kept && !broke_off)) return {};
   return CommandToGoOn(run.folder, run.job_yaml, run.facts.cwd);
 }
@@ -259,6 +259,7 @@ std::string_view NameOf(RunState state) {
 
 RunReport BuildReport(RunRecords records) {
   RunReport report{.facts = records.facts, .state = StateOf(records), .wall = WallOf(records)};
+  report.result_unread = records.result_unread;
   report.notes = std::move(records.notes);
   AddEvents(records, report);
   report.faults = MeasureFaults(records);

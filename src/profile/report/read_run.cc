@@ -126,11 +126,32 @@ void ReadResult(const RunFiles& files, RunRecords& run) {
   const auto text = files.ReadWhole("result.json", kSmallFile);
   if (!text) {
     // A run that goes on has none yet.
-    if (text.error().code() != Code::kNotFound) run.notes.push_back(text.error().message());
+    if (text.error().code() != Code::kNotFound) run.result_unread = text.error().message();
     return;
   }
-  run.result = ReadRunResult(*text);
-  if (!run.result) run.notes.emplace_back("result.json is not a muster-result/1 document");
+  if (auto result = ReadRunResult(*text)) {
+    run.result = *std::move(result);
+  } else {
+    run.result_unread = result.error().message();
+  }
+}
+
+/// An end that was recorded is one, also when result.json found no room on the disk.
+void TakeEndOfEvents(RunRecords& run) {
+  if (run.result || run.lock_held) return;
+  for (const EventRecord& event : run.events) {
+    if (event.event != "run_ended") continue;
+    if (event.state != "SUCCEEDED" && event.state != "FAILED") continue;
+    run.result = RunResult{.state = event.state,
+                           .exit_code = event.exit_code,
+                           .reason = event.reason,
+                           .ended_ns = event.t_ns};
+    run.notes.push_back(
+        fmt::format("{}; the end is told by events.jsonl",
+                    run.result_unread.empty() ? "result.json is missing" : run.result_unread));
+    return;
+  }
+  if (!run.result_unread.empty()) run.notes.push_back(run.result_unread);
 }
 
 /// The records of the faults that the events tell of. A run that broke off may lack the last one.
@@ -212,6 +233,7 @@ Result<RunRecords> ReadRun(const RunFiles& files, const ReadLimits& limits, cons
   ReadTails(files, run);
   ReadJobFile(files, run);
   ReadResult(files, run);
+  TakeEndOfEvents(run);
   CheckEvents(run);
   return run;
 }

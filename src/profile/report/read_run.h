@@ -26,8 +26,9 @@ struct RunRecords {
   RunFacts facts;
   bool lock_held = false;
   std::optional<std::int64_t> read_ns;  ///< the time of reading, where it is on the run's own clock
-  std::optional<RunResult> result;
-  std::vector<EventRecord> events;          ///< in file order
+  std::optional<RunResult> result;      ///< without result.json what `run_ended` tells
+  std::string result_unread;            ///< why result.json, which is there, tells nothing
+  std::vector<EventRecord> events;      ///< in file order
   std::vector<std::vector<StepRow>> steps;  ///< by rank, in file order
   std::vector<EvalRow> evals;
   std::vector<FaultNote> fault_notes;  ///< at most 200

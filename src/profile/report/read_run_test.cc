@@ -27,6 +27,36 @@ void Append(const Scratch& scratch, const char* file, std::string_view text) {
   std::ofstream(scratch.path() + "/" + file, std::ios::app) << text;
 }
 
+TEST(ReadRun, TakesTheEndThatTheEventsTellWhereResultJsonIsMissing) {
+  for (const bool recovers : {true, false}) {
+    const Scratch scratch;
+    WriteFakeRun(scratch.path(), {.recovers = recovers});
+    std::filesystem::remove(scratch.path() + "/result.json");
+    const auto run = Read(scratch);
+    ASSERT_TRUE(run.has_value() && run->result.has_value());
+    EXPECT_EQ(run->result->state, recovers ? "SUCCEEDED" : "FAILED");
+    EXPECT_EQ(run->result->exit_code, recovers ? 0 : 137);
+    EXPECT_EQ(run->result->ended_ns, run->events.back().t_ns);
+    EXPECT_THAT(run->notes,
+                testing::ElementsAre("result.json is missing; the end is told by events.jsonl"));
+  }
+}
+
+TEST(ReadRun, NamesTheVersionOfAResultThatIsNewer) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path());
+  std::ofstream(scratch.path() + "/result.json") << R"({"format":"muster-result/2"})";
+  const std::string unread =
+      "result.json has format 'muster-result/2'; this muster reads muster-result/1";
+  auto run = Read(scratch);
+  EXPECT_EQ(run->result->state, "SUCCEEDED");
+  EXPECT_THAT(run->notes, Contains(unread + "; the end is told by events.jsonl"));
+  std::filesystem::remove(scratch.path() + "/events.jsonl");
+  run = Read(scratch);
+  EXPECT_FALSE(run->result.has_value());
+  EXPECT_EQ(run->result_unread, unread);
+}
+
 TEST(ReadRun, ReadsAWholeRunWithoutANote) {
   const Scratch scratch;
   WriteFakeRun(scratch.path());

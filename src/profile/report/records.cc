@@ -156,19 +156,26 @@ Result<RunFacts> ReadRunFacts(std::string_view text) {
                   .seed = Whole<std::uint64_t>(document, "seed")};
 }
 
-std::optional<RunResult> ReadRunResult(std::string_view text) {
+Result<RunResult> ReadRunResult(std::string_view text) {
   const json document = ParseObject(text);
-  if (document.is_discarded() || Text(document, "format") != "muster-result/1") return std::nullopt;
+  if (document.is_discarded()) return Error(Code::kDataLoss, "result.json is not a JSON object");
+  if (const std::string format = Text(document, "format"); format != "muster-result/1") {
+    return Error(
+        Code::kPrecondition,
+        fmt::format("result.json has format '{}'; this muster reads muster-result/1", format));
+  }
   RunResult result{.state = Text(document, "state"),
                    .exit_code = Whole<std::int64_t>(document, "exit_code").value_or(0),
                    .reason = Text(document, "reason"),
                    .ended_ns = Nanoseconds(document, "ended_ns").value_or(0),
                    .ended_utc = Text(document, "ended_utc"),
                    .steps = Whole<std::uint64_t>(document, "steps"),
-                   .restarts = Whole<std::uint64_t>(document, "restarts").value_or(0),
+                   .restarts = Whole<std::uint64_t>(document, "restarts"),
                    .lost = Lost(document),
                    .goodput = Real(document, "goodput")};
-  if (result.state != "SUCCEEDED" && result.state != "FAILED") return std::nullopt;
+  if (result.state != "SUCCEEDED" && result.state != "FAILED") {
+    return Error(Code::kDataLoss, "result.json lacks a state, SUCCEEDED or FAILED");
+  }
   return result;
 }
 

@@ -49,11 +49,12 @@ struct RunResult {
   std::int64_t ended_ns = 0;
   std::string ended_utc;
   std::optional<std::uint64_t> steps;  ///< empty: the program reports none
-  std::uint64_t restarts = 0;
+  std::optional<std::uint64_t> restarts;
   std::optional<LostSeconds> lost;
   std::optional<double> goodput;
 };
-std::optional<RunResult> ReadRunResult(std::string_view text);
+/// DataLoss, or Precondition for another format, naming it.
+Result<RunResult> ReadRunResult(std::string_view text);
 
 /// A line of events.jsonl: the keys of every event that this reader knows, absent ones empty.
 struct EventRecord {
@@ -77,10 +78,10 @@ struct EventRecord {
   std::string rule;        ///< of `log_rule`, as is `why`
   std::string why;
   std::string name;   ///< of `signal`
-  std::string state;  ///< of `run_ended`, as is `exit_code`
+  std::string state;  ///< of `run_ended`, as are `exit_code` and `reason`
   std::int64_t exit_code = 0;
   std::string node;    ///< of `node_joined` and `node_lost`
-  std::string reason;  ///< of `node_lost`
+  std::string reason;  ///< of `node_lost` and `run_ended`
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

@@ -193,12 +193,12 @@ TEST(BuildReport, NotesAJobFileOrAResultThatIsNone) {
   }
   std::ofstream(job) << whole;
   std::filesystem::remove(scratch.path() + "/result.json");
-  EXPECT_THAT(ReportOf(scratch).notes, IsEmpty());
+  EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("result.json is missing")));
   std::filesystem::create_directory(scratch.path() + "/result.json");
-  EXPECT_THAT(ReportOf(scratch).notes, Contains("result.json is not a regular file"));
+  EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("result.json is not a regular file")));
   std::filesystem::remove(scratch.path() + "/result.json");
   ASSERT_EQ(::mkfifo((scratch.path() + "/result.json").c_str(), 0600), 0);
-  EXPECT_THAT(ReportOf(scratch).notes, Contains("result.json is not a regular file"));
+  EXPECT_THAT(ReportOf(scratch).notes, Contains(HasSubstr("result.json is not a regular file")));
 }
 
 TEST(BuildReport, LeavesAFaultOpenThatNobodySurvived) {
@@ -247,6 +247,19 @@ TEST(BuildReport, CountsARunThatGoesOnUntilNow) {
   run.lock_held = true;
   EXPECT_NEAR(BuildReport(run).wall, 60, 1e-9);
   EXPECT_EQ(Verdict(BuildReport(run)), "RUNNING — for 1 min 0 s so far, no faults");
+}
+
+TEST(BuildReport, DoesNotSayThatARunBrokeOffWhoseResultItCannotRead) {
+  const Scratch scratch;
+  WriteFakeRun(scratch.path(), {.steps = 10, .fault_step = 0});
+  std::ofstream(scratch.path() + "/result.json") << R"({"format":"muster-result/2"})";
+  EXPECT_THAT(Verdict(ReportOf(scratch)), testing::StartsWith("SUCCEEDED — 10 steps in"));
+  std::filesystem::remove(scratch.path() + "/events.jsonl");
+  const RunReport report = ReportOf(scratch);
+  EXPECT_EQ(Verdict(report),
+            "UNFINISHED — how it ended is not known: result.json has format 'muster-result/2'; "
+            "this muster reads muster-result/1");
+  EXPECT_EQ(report.go_on, "");
 }
 
 TEST(BuildReport, MakesSenseOfARunThatHasJustBegun) {

@@ -21,7 +21,7 @@ enum class RunState {
   kSucceeded,
   kFailed,
   kRunning,  ///< no result yet, the lock is held
-  kLost,     ///< no result, nobody holds the lock: muster run ended without a word
+  kLost,     ///< no result to be read, nobody holds the lock: muster run ended without a word
 };
 std::string_view NameOf(RunState state);
 
@@ -127,6 +127,7 @@ struct RunReport {
   RunState state = RunState::kLost;
   std::optional<std::int64_t> exit_code;
   std::string reason;
+  std::string result_unread;  ///< why result.json, which is there, tells nothing
   std::string ended_utc;
   std::string command;
   std::string go_on;  ///< what to type to do the rest; empty: all is done, or there is no way on

@@ -74,6 +74,9 @@ std::string Verdict(const RunReport& report) {
     case RunState::kRunning:
       return fmt::format("RUNNING — {} {} so far{}", WorkDone(report), wall, FaultsInWords(report));
     case RunState::kLost:
+      if (!report.result_unread.empty()) {
+        return "UNFINISHED — how it ended is not known: " + report.result_unread;
+      }
       // When it ended nobody wrote down.
       return report.steps
                  ? fmt::format("UNFINISHED — muster run ended without a word after {}", done)

@@ -167,6 +167,9 @@ void AddSteps(const RunRecords& run, RunReport& report) {
     if (!counted.back().empty()) NoteSteps(counted.back().back().step, report);
   }
   report.step_times = MeasureSteps(counted);
+  std::vector<std::vector<StepRow>> trained;
+  for (const auto& rows : counted) trained.push_back(WithoutEvaluation(rows));
+  report.train_times = MeasureSteps(trained);
   const auto leader =
       static_cast<std::size_t>(std::find_if(counted.begin(), counted.end(),
                                             [](const auto& steps) { return !steps.empty(); }) -
@@ -174,6 +177,7 @@ void AddSteps(const RunRecords& run, RunReport& report) {
   if (leader == counted.size()) return;
   report.losses = LossPoints(counted[leader]);
   for (const StepRow& row : counted[leader]) {
+    report.evaluating += row.phase_us[kEvaluation] / 1e6;
     if (!std::isfinite(row.loss)) ++report.losses_not_finite;
   }
   report.replays = FindReplays(run.steps[leader]);

@@ -23,6 +23,7 @@ inline constexpr std::uint32_t kMaxRanks = 65'536;
 inline constexpr std::array<std::string_view, 7> kPhaseNames{
     "data", "forward", "backward", "comm", "optimizer", "checkpoint", "eval"};
 inline constexpr std::size_t kPhases = kPhaseNames.size();
+inline constexpr std::size_t kEvaluation = kPhases - 1;
 
 /// run.json
 struct RunFacts {

@@ -145,6 +145,8 @@ struct RunReport {
   std::uint64_t losses_not_finite = 0;
   std::vector<ReplaySpan> replays;
   StepTimes step_times;
+  StepTimes train_times;          ///< the same without what evaluation took: what the page draws
+  double evaluating = 0;          ///< seconds of a rank, in all
   std::optional<double> goodput;  ///< 0 … 1
   TimeBudget budget;
   std::vector<LogTail> tails;

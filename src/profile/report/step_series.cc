@@ -89,6 +89,14 @@ std::vector<StepRow> FirstRuns(const std::vector<StepRow>& rows) {
   return steps;
 }
 
+std::vector<StepRow> WithoutEvaluation(std::vector<StepRow> rows) {
+  for (StepRow& row : rows) {
+    row.total_us -= std::min(row.total_us, row.phase_us[kEvaluation]);
+    row.phase_us[kEvaluation] = 0;
+  }
+  return rows;
+}
+
 std::vector<ReplaySpan> FindReplays(const std::vector<StepRow>& rows) {
   std::vector<ReplaySpan> spans;
   std::uint64_t furthest = 0;

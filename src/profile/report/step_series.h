@@ -24,6 +24,9 @@ std::vector<ReplaySpan> FindReplays(const std::vector<StepRow>& rows);
 /// `steps` as from LastRuns. Steps without a finite loss are left out.
 std::vector<LossPoint> LossPoints(const std::vector<StepRow>& steps);
 
+/// The rows with the time of their evaluation taken out, as if it stood between steps.
+std::vector<StepRow> WithoutEvaluation(std::vector<StepRow> rows);
+
 /// `ranks` holds the LastRuns of each rank.
 StepTimes MeasureSteps(const std::vector<std::vector<StepRow>>& ranks);
 

@@ -20,6 +20,16 @@ TEST(LastRuns, KeepsTheStepThatCounted) {
   EXPECT_EQ(steps[2].generation, 2U);
 }
 
+TEST(WithoutEvaluation, TakesItsTimeOutOfTheSteps) {
+  StepRow evaluated = Row(2);
+  evaluated.total_us = 1'420'000;
+  evaluated.phase_us[kEvaluation] = 1'380'000;
+  const StepTimes times = MeasureSteps({WithoutEvaluation({Row(1), evaluated})});
+  EXPECT_DOUBLE_EQ(times.max, 0.04);
+  EXPECT_EQ(times.phase[kEvaluation], 0);
+  EXPECT_EQ(kPhaseNames[kEvaluation], "eval");
+}
+
 TEST(FindReplays, NamesTheStepsThatRanAgain) {
   const auto spans =
       FindReplays({Row(1), Row(2), Row(3), Row(2, 2), Row(3, 2), Row(4, 2), Row(1, 3), Row(2, 3)});

@@ -68,8 +68,8 @@ std::string Tiles(const RunReport& report) {
   }
   out += FaultTile(report);
   if (report.step_times.samples > 0) {
-    out += Tile("Median step", FormatSeconds(report.step_times.median),
-                fmt::format("95th percentile {}", FormatSeconds(report.step_times.p95)));
+    out += Tile("Median step", FormatSeconds(report.train_times.median),
+                fmt::format("95th percentile {}", FormatSeconds(report.train_times.p95)));
   }
   if (!report.evals.empty() && report.evals.back().accuracy) {
     out += Tile("Accuracy", fmt::format("{:.2f} %", *report.evals.back().accuracy * 100),

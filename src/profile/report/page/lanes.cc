@@ -21,7 +21,8 @@ struct Limits {
   std::size_t faults = 0;
   std::size_t marks = 0;  // of deaths
 };
-constexpr double kHalfLane = 0.32;  // half a box's height, of a lane's
+constexpr double kLeastStage = 0.006;  // of a close-up's width, that a stage is drawn with
+constexpr double kHalfLane = 0.32;     // half a box's height, of a lane's
 constexpr Limits kWhole{.spans = 500, .checkpoints = 200, .faults = 100, .marks = 500};
 constexpr Limits kCloseUp{.spans = 50, .checkpoints = 50, .faults = 10, .marks = 80};
 
@@ -137,7 +138,9 @@ class Lanes {
     const auto stage = [&](double from, const std::optional<double>& to, std::string_view css,
                            std::string_view name) {
       if (!to) return from;
-      plot_.Box(from, *to, 0.5 - kHalfLane, 0.5 + kHalfLane, css,
+      // A stage that is too short to see is widened to the left: what follows covers the rest.
+      const double least = kLeastStage * (window_.to - window_.from);
+      plot_.Box(std::min(from, *to - least), *to, 0.5 - kHalfLane, 0.5 + kHalfLane, css,
                 fmt::format("{}: {}", name, FormatSeconds(*to - from)));
       return *to;
     };
@@ -248,12 +251,13 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
   const double room = std::max(0.4 * took, 0.02);
   Lanes lanes(report, {ranks.begin(), ranks.end()}, {fault.died - room, *fault.stepping + room},
               kCloseUp, &fault);
-  return fmt::format("<h3>Up close: {}{}, recovery takes {}</h3>{}{}", Dies(fault), AtStep(fault),
-                     FormatSeconds(took),
-                     LegendHtml({{"l-detect", "detect " + FormatSeconds(fault.lost.detect)},
-                                 {"l-stop", "stop " + FormatSeconds(fault.lost.stop)},
-                                 {"l-start", "start " + FormatSeconds(fault.lost.start)}}),
-                     lanes.Html());
+  std::string out = fmt::format("<h3>Up close: {}{}, recovery takes {}</h3>{}", Dies(fault),
+                                AtStep(fault), FormatSeconds(took), lanes.Html());
+  // The replay is longer than what is drawn, often by far: the bar has it.
+  const std::string label = fmt::format("{} lost", LostInWords(fault.lost));
+  return out + fmt::format("<h3>{}{}</h3>{}", label,
+                           fault.lost.replay > 0 ? ", the replay that follows included" : "",
+                           LostBarHtml(fault.lost, label));
 }
 
 /// Few faults all get a close-up; of many alike the one that took longest to recover from.
@@ -268,6 +272,14 @@ std::vector<const FaultReport*> ChooseCloseUps(const RunReport& report) {
                               return *a->stepping - a->died < *b->stepping - b->died;
                             })};
 }
+
+}  // namespace
+
+bool HasCloseUp(const RunReport& report, const FaultReport& fault) {
+  return std::ranges::count(ChooseCloseUps(report), &fault) > 0;
+}
+
+namespace {
 
 /// Kept in place: it ran on when the next generation had begun.
 bool OutlivedItsGeneration(const RunReport& report, const WorkerSpan& worker) {

@@ -231,7 +231,7 @@ TEST(ReportPage, StaysSmallWhateverAHostileFolderFillsItWith) {
   }
   for (std::uint64_t i = 0; i < kMostPoints; ++i) report.losses.push_back({i, i, 1, 2, 3, 2});
   report.step_times.samples = 1;
-  report.step_times.points.assign(kMostTimePoints, {.mean = 1, .p95 = 2, .max = 3});
+  report.train_times.points.assign(kMostTimePoints, {.mean = 1, .p95 = 2, .max = 3});
   const std::string page = ReportPage(report);
   EXPECT_LT(page.size(), 1'000'000U);
   EXPECT_EQ(WhatIsMalformed(page), "");
@@ -278,6 +278,46 @@ TEST(ReportPage, TellsOfAFaultThatComesAgainOnceWithItsGenerations) {
   EXPECT_THAT(page, HasSubstr("<summary>rank 0, generations 1–3, 5–9, the end of stderr<"));
   EXPECT_THAT(page, HasSubstr("<summary>rank 0, generation 4, the end of stderr<"));
   EXPECT_EQ(WhatIsMalformed(page), "");
+}
+
+TEST(ReportPage, TellsTheStagesOfAFaultOnceWithTheReplay) {
+  const std::string page = PageOf(FakeRunOptions{.ranks = 2});
+  EXPECT_EQ(CountOf(page, "<i class=\"swatch l-detect\">"), 1U);
+  EXPECT_EQ(CountOf(page, "<i class=\"swatch l-replay\">"), 1U);
+  EXPECT_THAT(page, HasSubstr("lost, the replay that follows included</h3>"));
+}
+
+TEST(ReportPage, TellsOfAFaultWithoutACloseUpWhereTheTimeWent) {
+  RunReport report = RunWithFaults(1);
+  report.faults[0].stepping.reset();
+  report.faults[0].lost.unknown = 1;
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, Not(HasSubstr("Up close")));
+  EXPECT_EQ(CountOf(page, "<i class=\"swatch l-detect\">"), 1U);
+}
+
+TEST(ReportPage, ShowsAStageThatIsTooShortToSee) {
+  RunReport report = RunWithFaults(1);
+  report.faults[0].lost.stop = 0.00006;
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("stop <b>under 1 ms</b>"));
+  static const std::regex kStop(R"re(<rect class="l-stop" x="([\d.]+)" y="0" width="([\d.]+)")re");
+  static const std::regex kStart(
+      R"re(<rect class="l-start" x="([\d.]+)" y="0" width="([\d.]+)")re");
+  std::smatch stop;
+  std::smatch start;
+  ASSERT_TRUE(std::regex_search(page, stop, kStop));
+  ASSERT_TRUE(std::regex_search(page, start, kStart));
+  EXPECT_GE(std::stod(stop[2]), 5);
+  EXPECT_NEAR(std::stod(stop[1]) + std::stod(stop[2]), std::stod(start[1]), 0.2);  // not covered
+  EXPECT_NEAR(std::stod(start[1]) + std::stod(start[2]), 1000, 0.5);
+}
+
+TEST(ReportPage, LeavesEvaluationOutOfTheStepTimesAndSaysSo) {
+  const std::string page =
+      PageOf(FakeRunOptions{.ranks = 1, .steps = 50, .fault_step = 0, .eval_every = 50});
+  EXPECT_THAT(page, Not(HasSubstr("swatch p-eval\"></i>eval")));
+  EXPECT_THAT(page, HasSubstr("Evaluation, "));
 }
 
 TEST(ReportPage, ShowsFewRecoveriesEachAndOfManyTheLongestOnly) {

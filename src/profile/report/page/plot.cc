@@ -21,6 +21,23 @@ std::string Number(double value) {
   return text;
 }
 
+constexpr double kLeastPart = 6;  // thousandths of a bar: what is less could not be seen
+
+/// Thousandths of the bar that each part gets. What the short ones have too much the longest lacks.
+std::vector<double> WidthsOf(const std::vector<BarPart>& parts, double whole) {
+  std::vector<double> widths;
+  double added = 0;
+  for (const BarPart& part : parts) {
+    const double exact = whole > 0 ? std::max(0.0, part.value) / whole * 1000 : 0;
+    widths.push_back(part.value > 0 ? std::max(kLeastPart, exact) : 0);
+    added += widths.back() - exact;
+  }
+  if (widths.empty()) return widths;
+  double& longest = *std::max_element(widths.begin(), widths.end());
+  longest = std::max(kLeastPart, longest - added);
+  return widths;
+}
+
 }  // namespace
 
 Plot::Plot(Scale x, Scale y, PlotOptions options) : x_(x), y_(y), options_(std::move(options)) {}
@@ -128,17 +145,15 @@ std::string LegendHtml(const std::vector<LegendEntry>& entries) {
 }
 
 std::string BarHtml(const std::vector<BarPart>& parts, double whole, std::string_view label) {
-  const Scale scale(0, whole);
+  const std::vector<double> widths = WidthsOf(parts, whole);
   std::string shapes;
-  double from = 0;
-  for (const BarPart& part : parts) {
-    if (part.value <= 0) continue;
-    const double x = scale.At(from) * 1000;
-    from += part.value;
-    const double width = std::max(1.0, scale.At(from) * 1000 - x);
+  double x = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].value <= 0) continue;
     shapes +=
         fmt::format("<rect class=\"{}\" x=\"{}\" y=\"0\" width=\"{}\" height=\"10\">{}</rect>",
-                    part.css, Number(x), Number(width), Title(part.tooltip));
+                    parts[i].css, Number(x), Number(widths[i]), Title(parts[i].tooltip));
+    x += widths[i];
   }
   return fmt::format(
       "<svg class=\"bar\" viewBox=\"0 0 1000 10\" preserveAspectRatio=\"none\" role=\"img\" "

@@ -13,6 +13,12 @@ std::string LossChartHtml(const RunReport& report);
 std::string StepTimeChartHtml(const RunReport& report);
 std::string LanesHtml(const RunReport& report);
 std::string TimeHtml(const RunReport& report);
+/// The stages of one fault as a bar with its numbers.
+std::string LostBarHtml(const LostSeconds& lost, std::string_view label);
+/// As FormatSeconds, but "under 1 ms" of what lasted: more digits say nothing to a reader.
+std::string ShortSeconds(double seconds);
+/// Whether LanesHtml shows this fault up close, with its LostBarHtml.
+bool HasCloseUp(const RunReport& report, const FaultReport& fault);
 std::string FaultsHtml(const RunReport& report);
 /// Of the section of faults: below its table.
 std::string FaultNotesHtml(const RunReport& report);

@@ -86,7 +86,7 @@ std::vector<LegendEntry> Legend(const StepTimes& times) {
 }  // namespace
 
 std::string StepTimeChartHtml(const RunReport& report) {
-  const StepTimes& times = report.step_times;
+  const StepTimes& times = report.train_times;
   if (times.points.empty()) return {};
   const double top = TopOf(times);
   Plot plot(Scale(static_cast<double>(times.points.front().first_step) - 1,
@@ -115,6 +115,10 @@ std::string StepTimeChartHtml(const RunReport& report) {
     out += fmt::format(
         "<p class=\"fine\">The chart is cut at its top in {}; the longest step took {}.</p>",
         Counted(above, "place"), FormatSeconds(times.max));
+  }
+  if (report.evaluating > 0) {
+    out += fmt::format("<p class=\"fine\">Evaluation, {} in all, is left out here.</p>",
+                       FormatSeconds(report.evaluating));
   }
   return Section("Step time", out);
 }

@@ -101,7 +101,8 @@ footer{border-top:1px solid var(--line);padding-top:14px}
 .faults tr{display:grid;grid-template-columns:repeat(2,minmax(0,1fr));gap:1px 22px;padding:8px 0;border-bottom:1px solid var(--line)}
 .faults td{display:flex;justify-content:space-between;gap:10px;border:0;padding:0;white-space:normal;max-width:none;text-align:right;overflow-wrap:anywhere}
 .faults td::before{content:attr(data-name);color:var(--soft);text-align:left;overflow-wrap:normal}}
-@media print{section{break-inside:avoid}.hover{display:none}}
+pre.whole{max-height:none}
+@media print{section{break-inside:avoid}section:has(pre){break-inside:auto}.hover{display:none}pre{max-height:none;overflow:visible}}
 )css";
 
 }  // namespace

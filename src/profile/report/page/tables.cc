@@ -19,7 +19,7 @@ std::string Percent(const std::optional<double>& part) {
 
 /// A stage that the next fault cut short cost time too.
 std::string Stage(const std::optional<double>& reached, double seconds) {
-  return reached || seconds > 0 ? FormatSeconds(seconds) : "–";
+  return reached || seconds > 0 ? ShortSeconds(seconds) : "–";
 }
 
 struct Column {
@@ -159,8 +159,9 @@ std::string FactsHtml(const RunReport& report) {
   fact("Muster", facts.version);
   out += "</dl>";
   if (!report.job_yaml.empty()) {
-    out += fmt::format("<details open><summary>Configuration</summary><pre>{}</pre></details>",
-                       PlainHtml(report.job_yaml, 64 << 10));
+    out += fmt::format(
+        "<details open><summary>Configuration</summary><pre class=\"whole\">{}</pre></details>",
+        PlainHtml(report.job_yaml, 64 << 10));
   }
   return Section("The job", out);
 }

@@ -26,10 +26,11 @@ std::string BarWithKey(const std::vector<Part>& parts, double whole, std::string
   for (const Part& part : parts) {
     if (part.seconds <= 0) continue;
     const std::string share = sum > 0 ? fmt::format("{:.1f} %", 100 * part.seconds / sum) : "";
-    const std::string text = fmt::format("{} {}", part.name, FormatSeconds(part.seconds));
+    const std::string took = ShortSeconds(part.seconds);
+    const std::string text = fmt::format("{} {}", part.name, took);
     bar.push_back({std::string(part.css), part.seconds, fmt::format("{}, {}", text, share)});
     key += fmt::format("<li><i class=\"swatch {}\"></i>{} <b>{}</b> <small>{}</small></li>",
-                       part.css, part.name, FormatSeconds(part.seconds), share);
+                       part.css, part.name, took, share);
   }
   return BarHtml(bar, whole, label) + key + "</ul>";
 }
@@ -54,8 +55,8 @@ std::string BudgetBar(const RunReport& report) {
          BarWithKey(parts, report.wall, "Where the wall time of the run went");
 }
 
-/// A bar for each of a few faults, on one scale, so that their lengths compare; of many one bar
-/// for all: the table of faults has each.
+/// A bar for each of a few faults that have none at their lanes, on one scale, so that their
+/// lengths compare; of many one bar for all: the table of faults has each.
 std::string FaultBars(const RunReport& report) {
   if (report.faults.size() > kMostBars) {
     const std::string title = fmt::format(
@@ -68,12 +69,19 @@ std::string FaultBars(const RunReport& report) {
   if (longest <= 0) return {};
   std::string out;
   for (const FaultReport& fault : report.faults) {
+    if (HasCloseUp(report, fault)) continue;  // told there
     const std::string title =
         fmt::format("Rank {} died{}: {} lost", fault.rank, AtStep(fault), LostInWords(fault.lost));
     out += fmt::format("<h3>{}</h3>{}", EscapeHtml(title),
                        BarWithKey(PartsOf(fault.lost), longest, title));
   }
   return out;
+}
+
+/// Whether some fault has its stages on the page.
+bool AnyStages(const RunReport& report) {
+  return std::ranges::any_of(report.faults,
+                             [](const FaultReport& fault) { return fault.lost.at_most() > 0; });
 }
 
 constexpr std::string_view kExplained =
@@ -87,10 +95,18 @@ constexpr std::string_view kExplained =
 
 }  // namespace
 
+std::string ShortSeconds(double seconds) {
+  return seconds > 0 && seconds < 0.001 ? "under 1 ms" : FormatSeconds(seconds);
+}
+
+std::string LostBarHtml(const LostSeconds& lost, std::string_view label) {
+  return BarWithKey(PartsOf(lost), lost.at_most(), label);
+}
+
 std::string TimeHtml(const RunReport& report) {
-  const std::string faults = FaultBars(report);
   return Section("Where the time went",
-                 BudgetBar(report) + faults + (faults.empty() ? "" : std::string(kExplained)));
+                 BudgetBar(report) + FaultBars(report) +
+                     (AnyStages(report) ? std::string(kExplained) : std::string()));
 }
 
 }  // namespace muster::profile

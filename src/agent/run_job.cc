@@ -12,6 +12,7 @@
 #include "agent/launch/descriptor_limit.h"
 #include "agent/launch/python_command.h"
 #include "agent/launch/start_advice.h"
+#include "agent/run/closing.h"
 #include "agent/store/store_process.h"
 #include "base/id.h"
 #include "os/signals.h"
@@ -115,9 +116,13 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   supervisor.lives = alone ? supervisor.lives : 1;
   const auto result = Supervise(supervisor, signals, std::move(kept), life);
   signals.StayBlocked();  // the run is over: no signal may cut its result short
+  auto outcome = result ? DecodeResult<RunOutcome>(*result) : Result<RunOutcome>(result.error());
+  if (outcome) return outcome;
+  // The folder was moved out of in the children alone.
+  const auto end = EndForCoordinator(options, folder, outcome.error(), SystemClock());
+  if (end) return *end;
   if (!result && result.error().code() != Code::kBug) return NotStarted(result.error(), path);
-  if (!result) return result.error();
-  return DecodeResult<RunOutcome>(*result);
+  return outcome;
 }
 
 }  // namespace muster::agent

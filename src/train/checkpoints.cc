@@ -137,6 +137,7 @@ bool Checkpoints::Due(std::uint64_t step, std::uint64_t total) const {
 // Rank 0: the folder is there, ours, writable and clean. The steps that are in it, oldest first.
 Result<std::vector<std::uint64_t>> Checkpoints::TakeFolder() {
   const std::string& folder = options_.folder;
+  MUSTER_TRY(checkpoint::CheckRunFolder(worker_->files, worker_->env.generation_file));
   MUSTER_TRY(checkpoint::MakeFolder(worker_->files, folder));
   // Under muster run the parent of all ranks starts another rank 0 when this one dies.
   const int keeper = worker_->env.run_id.empty() ? 0 : ::getppid();

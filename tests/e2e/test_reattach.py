@@ -101,15 +101,41 @@ def test_signals_reach_the_one_that_took_its_place(start):
     assert run.processes() == []
 
 
-def test_the_fourth_death_in_a_minute_ends_the_run(start):
+def test_the_fourth_death_in_a_minute_ends_the_run(start, muster):
     run = start("muster-train", "--steps", 100000, "--step-ms", 5, "--every", 20, ranks=2)
     run.wait_step(10)
     for count in range(1, 4):
         kill_coordinator(run, count)
     os.kill(run.coordinator(), signal.SIGKILL)
     assert run.end() != 0
-    assert "died 4 times, at last: killed by SIGKILL" in run.err
+    why = "the process that steers the run died 4 times, at last: killed by SIGKILL; its workers were stopped"
+    assert f": {why}\n" in run.err and "exit code 1\n" in run.err
     assert run.processes() == []
+    # The record ends as that of any run.
+    result = run.result()
+    assert (result["state"], result["exit_code"], result["reason"]) == ("FAILED", 1, why)
+    assert result["steps"] >= 10 and result["run"] == str(run.folder)
+    ended = run.events()[-1]
+    assert (ended["event"], ended["state"], ended["reason"]) == ("run_ended", "FAILED", why)
+    assert not [path.name for path in run.folder.iterdir() if path.name == "control" or path.suffix == ".tmp"]
+    assert f"muster: logs in {run.folder.name}/logs" in run.err
+    assert f"the whole story: muster report {run.folder.name}" in run.err
+    shown = muster("show", run.folder).out
+    assert shown.startswith("FAILED after ") and why in shown
+
+
+@pytest.mark.parametrize("json_out", [True, False])
+def test_a_run_that_nobody_steers_says_how_to_go_on(start, json_out):
+    flags = ["--json"] if json_out else []
+    run = start("muster-train", "--steps", 100000, "--step-ms", 2, "--every", 20, ranks=2, flags=flags)
+    run.wait_event("checkpoint")
+    for count in range(1, 4):
+        kill_coordinator(run, count)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    assert run.end() == 1
+    assert "to go on from step " in run.err and f"muster run {run.folder.name}/job.yaml --checkpoint-dir" in run.err
+    if json_out:
+        assert json.loads(run.out) == run.result()
 
 
 def test_without_the_process_that_the_user_started_the_run_ends_in_order(start):

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -387,6 +388,30 @@ def test_a_run_folder_that_is_moved_away_loses_neither_fault_nor_reason(start, t
     assert "killed by SIGKILL" in json.loads((moved / "result.json").read_text())["reason"]
     assert not run.folder.exists()
     run.assert_nothing_left()
+
+
+def test_a_run_folder_that_is_removed_does_not_come_back(start):
+    run = start("muster-train", "--steps", 400, "--step-ms", 5, "--every", 5)
+    run.wait_step(30)
+    shutil.rmtree(run.folder)
+    run.end()
+    assert not run.folder.exists()
+    assert f"the run folder {run.folder} is gone, and the run's record with it" in run.err
+    assert "muster report" not in run.err and "logs in" not in run.err and "to go on" not in run.err
+
+
+def test_the_end_names_where_a_run_folder_went(start, tmp_path, python, muster):
+    run = started(start, python, "import time; print('up', flush=True); time.sleep(600)")
+    wait_up(run)
+    moved = tmp_path / "moved"
+    run.folder.rename(moved)
+    run.process.send_signal(signal.SIGTERM)
+    assert run.end() == 143
+    assert f"the run folder was moved to {moved}\n" in run.err
+    assert "logs in moved/logs\n" in run.err and "muster report moved\n" in run.err
+    assert json.loads((moved / "result.json").read_text())["run"] == str(moved)
+    assert muster("show", moved).out.startswith("INTERRUPTED by SIGTERM")
+    assert not run.folder.exists()
 
 
 def test_records_are_private_and_hide_the_users_variables(start, python):

@@ -1,11 +1,10 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/launch/start_advice.h"
-#include "profile/report/go_on.h"
+#include "agent/run/closing.h"
 #include "profile/report/text.h"
 
 namespace muster::agent {
@@ -28,7 +27,7 @@ std::string LogThatTells(const RunFolder& folder, Rank rank, Generation generati
     const std::string name =
         fmt::format("logs/rank-{}/gen-{}.{}.log", rank.value(), generation.value(), stream);
     std::error_code absent;
-    const auto size = std::filesystem::file_size(folder.At(name), absent);
+    const auto size = std::filesystem::file_size(folder.Now() + "/" + name, absent);
     if (!absent && size > 0) return name;
   }
   return {};
@@ -71,7 +70,9 @@ RunOutcome RunLoop::End() {
   outcome.result_json = FormatResult(verdict);
   const Status written = folder_.Write("result.json", outcome.result_json);
   TellResult(verdict);
-  if (!written) console_->Say("muster: result.json is missing: " + written.error().ToString());
+  if (!written && !folder_.Now().empty()) {
+    console_->Say("muster: result.json is missing: " + written.error().ToString());
+  }
   TellWhatNext(verdict);
   console_->Flush(seconds(1));
   return outcome;
@@ -112,29 +113,19 @@ void RunLoop::ReportRecordLoss() {
 }
 
 std::string RunLoop::FormatResult(const Verdict& verdict) const {
-  using Json = nlohmann::ordered_json;
-  const LostSeconds lost = accounting_.lost();
-  const auto goodput = accounting_.Goodput();
-  const auto if_exact = [&](double seconds) { return lost.exact() ? Json(seconds) : Json(); };
-  const Json json = {{"format", "muster-result/1"},
-                     {"state", verdict.succeeded ? "SUCCEEDED" : "FAILED"},
-                     {"exit_code", verdict.exit_code},
-                     {"reason", verdict.reason},
-                     {"run", folder_.path()},
-                     {"ended_ns", ended_.time_since_epoch().count()},
-                     {"ended_utc", FormatUtc(clock_.Wall())},
-                     {"wall_s", ToSeconds(ended_ - begin_)},
-                     {"steps", reports_steps_ ? Json(accounting_.steps()) : Json()},
-                     {"restarts", state_.restarts},
-                     {"lost",
-                      {{"detect_s", lost.detect},
-                       {"stop_s", lost.stop},
-                       {"start_s", lost.start},
-                       {"replay_s", if_exact(lost.replay)},
-                       {"total_s", if_exact(lost.at_most())},
-                       {"at_most_s", lost.at_most()}}},
-                     {"goodput", goodput ? Json(*goodput) : Json()}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string now = folder_.Now();
+  return agent::FormatResult(
+      {.succeeded = verdict.succeeded,
+       .exit_code = verdict.exit_code,
+       .reason = verdict.reason,
+       .folder = now.empty() ? folder_.path() : now,
+       .begin = begin_,
+       .ended = ended_,
+       .steps = reports_steps_ ? std::optional(accounting_.steps()) : std::nullopt,
+       .restarts = state_.restarts,
+       .lost = accounting_.lost(),
+       .goodput = accounting_.Goodput()},
+      clock_);
 }
 
 /// What happened, the time lost, where to look, what to type next.
@@ -168,30 +159,18 @@ void RunLoop::TellLost() {
 }
 
 void RunLoop::TellWhatNext(const Verdict& verdict) {
-  const std::string folder = ShortPath(folder_.path());
   // Of a fault that was survived, or before a Ctrl-C, there is nothing to be looked up.
   const bool of_fault =
       !verdict.succeeded && !WasInterrupted(verdict) && last_fault_ && fault_sentence_;
-  const std::string log =
-      of_fault ? LogThatTells(folder_, last_fault_->rank, last_fault_->spawned) : "";
-  console_->Say(log.empty() ? fmt::format("muster: logs in {}/logs", folder)
-                            : fmt::format("muster: what rank {} wrote: {}/{}",
-                                          last_fault_->rank.value(), folder, log));
-  const std::string advice =
-      verdict.succeeded ? "" : ModuleAdvice(options_.command, options_.program, verdict.reason);
-  if (!advice.empty()) console_->Say("muster: " + advice);
-  if (!verdict.succeeded && durable_ > 0) {
-    console_->Say(fmt::format("muster: to go on from step {}: {}", durable_,
-                              profile::CommandToGoOn(folder, options_.job_yaml)));
+  WhatNext next{.succeeded = verdict.succeeded, .durable = durable_};
+  if (of_fault) next.log = LogThatTells(folder_, last_fault_->rank, last_fault_->spawned);
+  if (of_fault) next.rank = last_fault_->rank.value();
+  if (!verdict.succeeded) {
+    next.advice = ModuleAdvice(options_.command, options_.program, verdict.reason);
   }
-  console_->Say("muster: the whole story: muster report " + profile::ShellWord(folder));
+  agent::TellWhatNext(*console_, folder_, next, options_.job_yaml);
 }
 
-/// As it can be typed here.
-std::string RunLoop::ShortPath(const std::string& path) const {
-  std::error_code gone;
-  const std::string here = std::filesystem::current_path(gone).string() + "/";
-  return !gone && path.starts_with(here) ? path.substr(here.size()) : path;
-}
+std::string RunLoop::ShortPath(const std::string& path) const { return agent::ShortPath(path); }
 
 }  // namespace muster::agent

@@ -13,7 +13,7 @@ class LogFile {
  public:
   /// `size`: of the file as another process of ours left it.
   LogFile(FileSystem& files, std::string path, std::uint64_t size = 0)
-      : file_(files, std::move(path), 0600), size_(size) {}
+      : file_(files, std::move(path), 0600, true), size_(size) {}
 
   /// Appends `bytes`, with a marker in front when `missing` bytes or earlier ones could not be
   /// kept. Returns how many bytes were lost by this call, `missing` included. An empty call makes

@@ -13,7 +13,7 @@ namespace muster::agent {
 
 class LogMarks {
  public:
-  LogMarks(FileSystem& files, std::string path) : file_(files, std::move(path), 0600) {}
+  LogMarks(FileSystem& files, std::string path) : file_(files, std::move(path), 0600, true) {}
 
   /// The bytes that are about to be written at `offset` came at `at`. Writes a mark where one is
   /// due, in front of its bytes: who follows the log then finds the time of what it finds.

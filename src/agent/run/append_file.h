@@ -15,7 +15,7 @@ namespace muster::agent {
 class AppendFile {
  public:
   AppendFile(FileSystem& files, std::string path, Bytes max_backlog = 4_MiB)
-      : path_(path), file_(files, std::move(path), 0644), max_backlog_(max_backlog) {}
+      : path_(path), file_(files, std::move(path), 0644, false), max_backlog_(max_backlog) {}
 
   /// `lines` ends with a newline.
   void Append(std::string_view lines);

@@ -7,7 +7,9 @@ namespace muster::agent {
 bool ReopeningFile::Open() {
   if (file_) return true;
   const std::string folder = ParentOf(path_);
-  if (!files_->Exists(folder) && !files_->MakeDirectory(folder, 0700)) return false;
+  if (makes_folder_ && !files_->Exists(folder) && !files_->MakeDirectory(folder, 0700)) {
+    return false;
+  }
   auto opened = files_->Create(path_, {.append = true, .mode = mode_});
   if (opened) file_ = std::move(*opened);
   return file_ != nullptr;

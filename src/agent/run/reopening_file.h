@@ -14,9 +14,10 @@ namespace muster::agent {
 
 class ReopeningFile {
  public:
-  /// The folder of `path` is made when it is missing, with mode 0700.
-  ReopeningFile(FileSystem& files, std::string path, unsigned mode)
-      : files_(&files), path_(std::move(path)), mode_(mode) {}
+  /// With `makes_folder` that of `path` is made when it is missing, with mode 0700; the one above
+  /// it never: a run folder that was moved or removed must not come back.
+  ReopeningFile(FileSystem& files, std::string path, unsigned mode, bool makes_folder)
+      : files_(&files), path_(std::move(path)), mode_(mode), makes_folder_(makes_folder) {}
 
   /// How many of `bytes` are in the file now: fewer than all of them when a write failed. An empty
   /// `bytes` makes the file.
@@ -28,6 +29,7 @@ class ReopeningFile {
   FileSystem* files_;
   std::string path_;
   unsigned mode_;
+  bool makes_folder_;
   std::unique_ptr<WritableFile> file_;
 };
 

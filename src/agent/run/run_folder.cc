@@ -116,8 +116,10 @@ Result<RunFolder> RunFolder::Create(FileSystem& files, const std::string& path,
   // One that was there keeps its mode: it is the user's.
   MUSTER_TRY(Within("run folder", MakeFolder(files, plain, 0700)));
   const std::string absolute = MUSTER_TRY(Absolute(plain));
+  Fd here(::open(absolute.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!here.valid()) return ErrnoError("open " + absolute, errno);
   Fd lock = MUSTER_TRY(ClaimFolder(files, {path, absolute}, text, facts.job_yaml));
-  RunFolder folder(files, absolute, std::move(lock), text, created);
+  RunFolder folder(files, absolute, std::move(here), std::move(lock), text, created);
   for (const char* name : {"steps", "logs", "errors"}) {
     MUSTER_TRY(MakeInside(files, folder.At(name)));
   }
@@ -139,13 +141,13 @@ Status RunFolder::Write(std::string_view name, std::string_view text, unsigned m
 
 std::string RunFolder::Now() const {
   std::array<char, PATH_MAX> target{};
-  const std::string link = fmt::format("/proc/self/fd/{}", lock_.get());
+  const std::string link = fmt::format("/proc/self/fd/{}", here_.get());
   const ssize_t n = ::readlink(link.c_str(), target.data(), target.size() - 1);
   struct stat held{};
   struct stat there{};
-  if (n <= 0 || ::fstat(lock_.get(), &held) < 0 || ::stat(target.data(), &there) < 0) return {};
+  if (n <= 0 || ::fstat(here_.get(), &held) < 0 || ::stat(target.data(), &there) < 0) return {};
   if (held.st_dev != there.st_dev || held.st_ino != there.st_ino) return {};
-  return ParentOf(target.data());
+  return target.data();
 }
 
 Status WriteGeneration(FileSystem& files, const std::string& folder, Generation generation) {

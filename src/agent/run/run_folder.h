@@ -45,14 +45,17 @@ class RunFolder {
   FileSystem& files() const { return *files_; }
 
  private:
-  RunFolder(FileSystem& files, std::string path, Fd lock, std::string facts, Instant created)
+  RunFolder(FileSystem& files, std::string path, Fd here, Fd lock, std::string facts,
+            Instant created)
       : files_(&files),
         path_(std::move(path)),
+        here_(std::move(here)),
         lock_(std::move(lock)),
         facts_(std::move(facts)),
         created_(created) {}
   FileSystem* files_;
   std::string path_;
+  Fd here_;  ///< the folder itself, whatever its name
   Fd lock_;
   std::string facts_;  ///< run.json
   Instant created_;

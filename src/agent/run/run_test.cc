@@ -50,6 +50,14 @@ TEST(AppendFile, KeepsLinesOverAFullDisk) {
             "one\ntwo\nthree\nfour\none\ntwo\nthree\nfive\n");
 }
 
+TEST(AppendFile, BringsNoFolderBackThatWasRemoved) {
+  const TemporaryFolder folder;
+  AppendFile file(PosixFiles(), folder.path() + "/run/events.jsonl");
+  file.Append("one\n");
+  EXPECT_EQ(file.waiting_bytes(), 4U);
+  EXPECT_FALSE(PosixFiles().Exists(folder.path() + "/run"));
+}
+
 TEST(StepFiles, WriteAStepAsTheFormatSays) {
   os::StepRecord record;
   record.sequence = 7;
@@ -181,6 +189,12 @@ TEST(RunFolder, WritesWhereItWasMovedTo) {
   EXPECT_TRUE(run->Write("fault.json", "{}"));
   EXPECT_TRUE(PosixFiles().Exists(folder.path() + "/moved/fault.json"));
   EXPECT_FALSE(PosixFiles().Exists(folder.path() + "/run"));
+  EXPECT_EQ(run->Now(), std::filesystem::canonical(folder.path()).string() + "/moved");
+  std::filesystem::remove(folder.path() + "/moved/lock");
+  EXPECT_NE(run->Now(), "");
+  std::filesystem::remove_all(folder.path() + "/moved");
+  std::filesystem::create_directory(folder.path() + "/run");
+  EXPECT_EQ(run->Now(), "");
 }
 
 TEST(RunFolder, RefusesALinkWhereAFolderOfItsBelongs) {

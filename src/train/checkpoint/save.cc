@@ -55,6 +55,7 @@ Status Prepare(FileSystem& files, const SaveRequest& request, const Paths& paths
   if (request.run != RunTag(request.run))
     return Error(Code::kInvalid, "the run's name '" + request.run + "' is no part of a file name");
   MUSTER_TRY(Within("index", Validate(request.manifest.index)));
+  MUSTER_TRY(CheckRunFolder(files, request.generation_file));
   MUSTER_TRY(MakeFolder(files, request.folder));
   if (!request.replace_existing && files.Exists(paths.final))
     return Error(Code::kAlreadyExists, paths.final + " exists already",
@@ -225,6 +226,13 @@ Status MakeFolder(FileSystem& files, const std::string& folder) {
   Status made = files.MakeDirectory(folder, 0755);
   if (!made && made.error().code() != Code::kAlreadyExists) return made;
   return files.SyncDirectory(parent);
+}
+
+Status CheckRunFolder(FileSystem& files, const std::string& generation_file) {
+  if (generation_file.empty() || files.Exists(generation_file)) return Ok();
+  return Error(Code::kNotFound,
+               "the run folder " + ParentOf(generation_file) + " was moved or removed",
+               "nothing was made in its place; what was saved before is where it went");
 }
 
 Status ProbeFolder(FileSystem& files, const std::string& folder) {

@@ -78,6 +78,10 @@ Result<SaveReport> Save(FileSystem& files, Agreement& agreement, const SaveReque
 
 /// Makes the folder of checkpoints and the folders above it, durably.
 Status MakeFolder(FileSystem& files, const std::string& folder);
+
+/// Before a folder is made that may lie in the run's: that the run's is still where it was, which
+/// its generation file tells. "": there is no run.
+Status CheckRunFolder(FileSystem& files, const std::string& generation_file);
 /// Writes, syncs and removes something in it, so that a full disk or a folder that denies us is
 /// found before the training and not after it.
 Status ProbeFolder(FileSystem& files, const std::string& folder);

@@ -173,6 +173,18 @@ TEST(Save, IsRefusedToAStaleGeneration) {
   EXPECT_EQ(SaveTogether(sample, folder / "c", 2, 2, change)[0].error().code(), Code::kDataLoss);
 }
 
+TEST(Save, BringsNoRunFolderBackThatWasMovedOrRemoved) {
+  const TemporaryFolder folder;
+  const Sample sample(1, 16);
+  const auto change = [&](SaveRequest& request) {
+    request.generation_file = folder / "run/generation";
+  };
+  const auto reports = SaveTogether(sample, folder / "run/checkpoints", 1, 2, change);
+  EXPECT_EQ(reports[0].error().code(), Code::kNotFound);
+  EXPECT_THAT(reports[0].error().message(), HasSubstr("was moved or removed"));
+  EXPECT_FALSE(PosixFiles().Exists(folder / "run"));
+}
+
 TEST(Save, NeedsEveryTensorStoredOnce) {
   const TemporaryFolder folder;
   const Sample sample(1, 16);

@@ -24,7 +24,7 @@ demo: ## pack, train, kill a rank, recover, compare bit by bit, report (SEED=n)
 test: ## everything CI runs (LEG="checks asan" runs only those legs, LEG=list names them)
 	@.ci/test.py $(LEG)
 
-test-fast: ## the edit loop, at most two minutes: checks, release build, quick tests
+test-fast: ## the edit loop, 2 to 3 min once built: checks, release build, quick tests
 	@.ci/test.py checks release-fast pytest-fast
 
 lint: ## formats, layers, sizes, headers, clang-tidy, ruff, shellcheck, links (ALL=1: tidies all)

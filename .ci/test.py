@@ -34,7 +34,7 @@ SLOW = {
 }
 QUICK = {
     "release-fast": "clang 19 release build and its quick tests",
-    "pytest-fast": "the quick ones of the tests of whole programs",
+    "pytest-fast": "each verb once; what waits for faults, hangs and nodes is left to pytest",
 }
 # How each runner closes, in the order in which they are repeated at the end.
 CLOSING = [

@@ -124,7 +124,7 @@ def test_a_fault_behind_the_last_step_is_recovered_from_and_says_so(start, muste
 
 
 def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
-    run = start("muster-train", "--steps", 200, "--step-ms", 4, "--every", 50)
+    run = start("muster-train", "--steps", 200, "--step-ms", 4, "--every", 150)
     run.wait_step(90)
     run.kill(1)
     assert run.end() == 0, run.err

@@ -142,6 +142,10 @@ bool IsEarlyTwin(const JobState& state, const Policy& policy) {
          SameWords(now.exception, before.exception);
 }
 
+bool CameToNoWork(const JobState& state, const Policy& policy) {
+  return state.fault->ending.never_found || IsUsageError(state, policy);
+}
+
 std::uint32_t MostRestarts(const Policy& policy) {
   const std::uint32_t most =
       policy.process_restarts * (policy.full_restarts + 1) + policy.full_restarts;

@@ -80,6 +80,9 @@ Instant DiedAt(const Fault& fault);
 /// generation before: how a program fails that publishes no steps and cannot work at all, for
 /// example one with a misspelt flag.
 bool IsEarlyTwin(const JobState& state, const Policy& policy);
+/// Of `state.fault`, which ends the run: its generation had nothing that could be lost, because the
+/// command did not run or did not understand its words.
+bool CameToNoWork(const JobState& state, const Policy& policy);
 /// Restarts within one evaluation period before the run fails: a full restart gives the process
 /// restarts back.
 std::uint32_t MostRestarts(const Policy& policy);

@@ -210,6 +210,14 @@ TEST(PlanRestart, ChoosesTheRungOfItsTable) {
   }
 }
 
+TEST(PlanRestart, KnowsWhoCameToNoWork) {
+  for (const LadderCase& c : UsageErrors()) {
+    EXPECT_EQ(CameToNoWork(c.state, c.policy), !c.restart) << c.name;
+  }
+  EXPECT_TRUE(CameToNoWork(Faulty({.start_error = ENOENT, .never_found = true}, 0, false), {}));
+  EXPECT_FALSE(CameToNoWork(Faulty(kCode3, 0, false), {}));
+}
+
 TEST(PlanRestart, SaysWhatStruckOnceAndInOneSentence) {
   JobState state = Faulty(kCode3);
   state.fault->exception = "ValueError: bad thing.";

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "agent/coordinator/fault_sentence.h"
 #include "agent/coordinator/run_loop.h"
 #include "agent/launch/start_advice.h"
 #include "agent/run/closing.h"
@@ -136,18 +137,20 @@ void RunLoop::TellResult(const Verdict& verdict) {
     console_->Say("muster: finished in " + took);
   } else {
     // A reason that is not the fault's says nothing of one that was not told yet.
-    const bool told = !fault_sentence_ || verdict.reason.starts_with(*fault_sentence_);
+    const bool told = !fault_sentence_ || verdict.reason.starts_with(*fault_sentence_) ||
+                      (state_.fault && IsOnly(Headline(*state_.fault), *fault_sentence_) &&
+                       verdict.reason.starts_with(Headline(*state_.fault)));
     if (!told) console_->Say("muster: " + *fault_sentence_);
     console_->Say(WasInterrupted(verdict)
                       ? fmt::format("muster: {} after {}", verdict.reason, took)
                       : fmt::format("muster: failed after {}: {}", took, verdict.reason));
   }
-  console_->Say(
-      fmt::format("muster: {}, {}{}{}",
-                  reports_steps_ ? Counted(accounting_.steps(), "step") : "steps not reported",
-                  Counted(state_.restarts, "restart"),
-                  goodput ? fmt::format(", goodput {:.1f} %", *goodput * 100) : "",
-                  verdict.succeeded ? "" : fmt::format(", exit code {}", verdict.exit_code)));
+  console_->Say(fmt::format(
+      "muster: {}, {}{}{}",
+      reports_steps_ ? Counted(accounting_.steps(), "step") : "steps not reported",
+      Counted(state_.restarts, "restart"),
+      goodput ? ", " + profile::GoodputInWords(*goodput, accounting_.StruckEarly()) : "",
+      verdict.succeeded ? "" : fmt::format(", exit code {}", verdict.exit_code)));
   TellLost();
 }
 

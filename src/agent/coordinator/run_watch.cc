@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "agent/coordinator/fault_sentence.h"
 #include "agent/coordinator/run_loop.h"
 #include "base/text.h"
 #include "profile/report/text.h"
@@ -14,7 +15,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kRecoverySoon = milliseconds(1500);
-constexpr std::size_t kMostSentence = 300;
 
 std::string StepRange(std::uint64_t first, std::uint64_t last) {
   return first == last ? std::to_string(last) : fmt::format("{} to {}", first, last);
@@ -76,7 +76,7 @@ void RunLoop::NoteAnother(const Event& event) {
                                    : RankState::kFailed;
   rank.ending = event.ending;
   record.fault.others = state_.fault->others;
-  if (fault_sentence_) *fault_sentence_ = earlier_ + Headline(*state_.fault);
+  if (fault_sentence_) *fault_sentence_ = WithFault(earlier_, Headline(*state_.fault));
 }
 
 void RunLoop::NotePhase(Phase before, const Plan& plan) {
@@ -130,14 +130,16 @@ void RunLoop::NoteFault(const std::string& decision) {
   const std::string cause = Describe(fault.ending);
   std::vector<std::uint32_t> others;
   for (const Rank other : fault.others) others.push_back(other.value());
+  const bool idle = state_.verdict && CameToNoWork(state_, options_.policy);
+  const auto step = fault.steps || idle ? std::optional(fault.step) : std::nullopt;
   events_.Add("fault", {{"gen", fault.generation.value()},
                         {"rank", fault.rank.value()},
                         {"others", others},
                         {"cause", cause},
-                        {"step", fault.steps ? std::optional(fault.step) : std::nullopt},
+                        {"step", step},
                         {"died_ns", DiedAt(fault).time_since_epoch().count()}});
   const Instant now = events_.Add("pause", {{"gen", fault.generation.value()}});
-  accounting_.FaultStruck(DiedAt(fault), fault.rank, fault.step);
+  accounting_.FaultStruck(DiedAt(fault), fault.rank, step);
   accounting_.Paused(now);
   FaultRecord record;
   record.fault = fault;
@@ -150,9 +152,8 @@ void RunLoop::NoteFault(const std::string& decision) {
                                static_cast<std::uint32_t>(state_.ranks.size()), store_host_,
                                store_port_});
   // One that struck before the last was recovered from is not forgotten.
-  earlier_ = fault_sentence_ ? *fault_sentence_ + ", then " : "";
-  if (earlier_.size() > kMostSentence) earlier_ = "several faults, at last ";
-  fault_sentence_ = earlier_ + Headline(fault);
+  earlier_ = fault_sentence_.value_or("");
+  fault_sentence_ = WithFault(earlier_, Headline(fault));
   kept_ = 0;
   last_fault_ = {fault.rank, fault.spawned};
   TellFaultLater();

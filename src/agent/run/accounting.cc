@@ -25,7 +25,10 @@ void Accounting::Began(Instant now) {
   if (open_ && stopped_ != Instant{}) again_ = now;
 }
 
-void Accounting::FaultStruck(Instant died, Rank number, std::uint64_t step) {
+void Accounting::FaultStruck(Instant died, Rank number, std::optional<std::uint64_t> step) {
+  // Who would have published a step and did not has done nothing that could be lost.
+  if (step) silent_ = false;
+  struck_early_ = struck_early_ || newest_step_ == 0;
   Close(died);
   ++faults_;
   open_ = true;
@@ -39,7 +42,7 @@ void Accounting::FaultStruck(Instant died, Rank number, std::uint64_t step) {
   }
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     RankView& rank = ranks_[i];
-    if (i == number.value()) rank.furthest = std::max(rank.furthest, step);
+    if (i == number.value()) rank.furthest = std::max(rank.furthest, step.value_or(0));
     rank.target = rank.furthest;
     rank.replay_end_ns = 0;
   }

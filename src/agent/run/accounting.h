@@ -43,8 +43,9 @@ class Accounting {
   void Resize(std::uint32_t ranks) { ranks_.resize(ranks); }
   /// The workers of a generation are being started.
   void Began(Instant now);
-  /// `step`: the last that this rank finished, as far as is known.
-  void FaultStruck(Instant died, Rank rank, std::uint64_t step);
+  /// `step`: the last that this rank finished, as far as is known; empty of a program that
+  /// publishes none.
+  void FaultStruck(Instant died, Rank rank, std::optional<std::uint64_t> step);
   void Paused(Instant now);
   void WorkersStopped(Instant now);
   void Stepped(Rank rank, const os::StepRecord& record);
@@ -61,6 +62,8 @@ class Accounting {
   /// To all faults; exact when steps were published.
   LostSeconds lost() const;
   std::uint32_t faults() const { return faults_; }
+  /// A fault struck before the first step of the run, from which on goodput counts.
+  bool StruckEarly() const { return struck_early_; }
   /// The furthest that any rank finished.
   std::uint64_t steps() const;
   /// Nothing when no step was published.
@@ -85,7 +88,7 @@ class Accounting {
     a("restarted", m.restarted_), a("start_end", m.start_end_);
     a("fault_generation", m.fault_generation_), a("newest_step", m.newest_step_);
     a("first_begin", m.first_begin_ns_), a("last_end", m.last_end_ns_);
-    a("useful", m.useful_us_);
+    a("useful", m.useful_us_), a("struck_early", m.struck_early_);
   }
   void Close(Instant now);
   void CloseWithoutStep();
@@ -97,7 +100,7 @@ class Accounting {
   LostSeconds closed_;         ///< to faults that are made up for, or cannot be any more
   LostSeconds closed_silent_;  ///< the same, if no rank ever publishes a step
   LostSeconds lost_;           ///< to the open one, so far
-  bool silent_ = true;         ///< no rank published a step yet
+  bool silent_ = true;         ///< no rank published a step yet, nor had one the chance to
   std::optional<Recovery> recovery_;
   std::optional<Replay> replay_;
   std::uint32_t faults_ = 0;
@@ -114,6 +117,7 @@ class Accounting {
   Instant start_end_{};
   std::uint32_t fault_generation_ = 0;
 
+  bool struck_early_ = false;
   std::uint64_t newest_step_ = 0;
   std::int64_t first_begin_ns_ = 0;
   std::int64_t last_end_ns_ = 0;

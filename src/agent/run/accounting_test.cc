@@ -27,7 +27,8 @@ void Train(Accounting& accounting, std::uint32_t generation, std::uint64_t first
 }
 
 /// Dies at `ms`, is seen 20 ms later and cleared away in 10 ms more; the next generation begins.
-void Die(Accounting& accounting, double ms, std::uint64_t step, Rank rank = Rank(0)) {
+void Die(Accounting& accounting, double ms, std::optional<std::uint64_t> step,
+         Rank rank = Rank(0)) {
   accounting.FaultStruck(At(ms), rank, step);
   accounting.Paused(At(ms + 20));
   accounting.WorkersStopped(At(ms + 30));
@@ -97,7 +98,7 @@ TEST(Accounting, AReplayGoesOnToTheFurthestStepThatWasDoneWhereverTheNextFaultSt
 TEST(Accounting, WhatAProgramWithoutStepsLostIsKnownOnlyAsAMost) {
   Accounting accounting(2);
   accounting.Began(At(1000));
-  Die(accounting, 101'000, 0);
+  Die(accounting, 101'000, std::nullopt);
   accounting.Restarted(At(101'090), false);
   const auto recovery = accounting.TakeRecovery();
   ASSERT_TRUE(recovery.has_value());
@@ -108,6 +109,28 @@ TEST(Accounting, WhatAProgramWithoutStepsLostIsKnownOnlyAsAMost) {
   EXPECT_FALSE(accounting.lost().exact());
   EXPECT_NEAR(accounting.lost().at_most(), 100.090, 1e-9);
   EXPECT_NEAR(accounting.lost().start, 0.060, 1e-9);
+}
+
+TEST(Accounting, WhoWouldPublishStepsAndDiedBeforeTheFirstLostNoWork) {
+  Accounting accounting(1);
+  accounting.Began(At(0));
+  accounting.FaultStruck(At(5000), Rank(0), std::nullopt);
+  accounting.Paused(At(5020));
+  accounting.FaultStruck(At(5100), Rank(0), 0);
+  accounting.Paused(At(5120));
+  accounting.Ended(At(5200), false);
+  EXPECT_TRUE(accounting.lost().exact());
+  EXPECT_NEAR(accounting.lost().total(), 0.040, 1e-9);
+}
+
+TEST(Accounting, KnowsThatAFaultStruckBeforeGoodputCounts) {
+  for (const bool early : {true, false}) {
+    Accounting accounting(1);
+    if (!early) Train(accounting, 1, 1, 3, 100);
+    Die(accounting, 200, early ? 0 : 3);
+    Train(accounting, 2, early ? 1 : 4, 6, 300);
+    EXPECT_EQ(accounting.StruckEarly(), early);
+  }
 }
 
 TEST(Accounting, WhoDiesBeforeItsFirstStepLostNoStep) {

@@ -182,6 +182,9 @@ void AddSteps(const RunRecords& run, RunReport& report) {
   }
   report.replays = FindReplays(run.steps[leader]);
   report.goodput = GoodputOf(run.steps[leader]);
+  report.struck_early = std::ranges::any_of(report.faults, [&](const FaultReport& fault) {
+    return fault.died < Since(run, run.steps[leader].front().begin_ns);
+  });
   report.budget = BudgetOf(run, run.steps[leader], report);
 }
 

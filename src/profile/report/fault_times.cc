@@ -69,8 +69,13 @@ Index MakeIndex(const RunRecords& run) {
   return index;
 }
 
+/// By its records, or because a fault struck it before the first one.
 bool ReportsSteps(const RunRecords& run) {
-  return std::ranges::any_of(run.steps, [](const auto& rows) { return !rows.empty(); });
+  const auto before_any = [](const EventRecord& event) {
+    return event.event == "fault" && event.step == 0;
+  };
+  return std::ranges::any_of(run.steps, [](const auto& rows) { return !rows.empty(); }) ||
+         std::ranges::any_of(run.events, before_any);
 }
 
 /// When the last rank began its first step of a generation; nothing while one has not.

@@ -86,7 +86,8 @@ TEST(MeasureFaults, ClosesAStartThatTheNextFaultCutsShort) {
   const auto faults = MeasureFaults(story.run());
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_NEAR(faults[0].lost.start, 0.400, 1e-9);
-  EXPECT_FALSE(faults[0].survived());
+  EXPECT_FALSE(faults[0].recovered());
+  EXPECT_TRUE(faults[0].survived()) << "the run went on";
   EXPECT_EQ(faults[0].lost.replay, 0);
 }
 
@@ -97,6 +98,7 @@ TEST(MeasureFaults, KnowsOnlyTheMostThatAProgramWithoutStepsLost) {
   story.Start(1150, 2);
   story.Die(9000, 2, 0);
   story.Start(9040, 3);
+  for (EventRecord& event : story.run().events) event.step.reset();
   const auto faults = MeasureFaults(story.run());
   ASSERT_EQ(faults.size(), 2U);
   EXPECT_NEAR(faults[0].lost.start, 0.020, 1e-9);
@@ -104,6 +106,22 @@ TEST(MeasureFaults, KnowsOnlyTheMostThatAProgramWithoutStepsLost) {
   EXPECT_FALSE(faults[0].lost.exact());
   EXPECT_NEAR(faults[0].lost.at_most(), 1.150, 1e-9);  // from 0 to 1150 ms
   EXPECT_NEAR(faults[1].lost.at_most(), 7.890, 1e-9);  // from 1150 to 9040 ms
+}
+
+TEST(MeasureFaults, WhoWouldPublishStepsAndDiedBeforeTheFirstLostNoWork) {
+  Story story;
+  story.Start(0, 1);
+  story.Die(1100, 1, 0);
+  for (EventRecord& event : story.run().events) {
+    if (event.event == "fault") event.step = 0;
+  }
+  story.Start(1150, 2);
+  story.run().result = RunResult{.state = "FAILED", .ended_ns = 1500 * kMillisecond};
+  const auto faults = MeasureFaults(story.run());
+  ASSERT_EQ(faults.size(), 1U);
+  EXPECT_TRUE(faults[0].lost.exact());
+  EXPECT_NEAR(faults[0].lost.total(), 0.400, 1e-9);
+  EXPECT_EQ(faults[0].step, 0U);
 }
 
 TEST(MeasureFaults, EndsAReplayWithTheRun) {
@@ -140,7 +158,7 @@ TEST(MeasureFaults, WhoHadNoStepLeftIsBackWhenAllWorkersRun) {
       ASSERT_EQ(faults.size(), 1U);
       const bool succeeded = std::string_view(state) == "SUCCEEDED";
       EXPECT_EQ(faults[0].no_step_left, succeeded);
-      EXPECT_EQ(faults[0].survived(), succeeded);
+      EXPECT_EQ(faults[0].recovered(), succeeded);
       EXPECT_NEAR(faults[0].recovery().value_or(0), succeeded ? 0.090 : 0, 1e-9);
       EXPECT_NEAR(faults[0].lost.at_most(), succeeded ? 0.090 : 3.900, 1e-9);
       EXPECT_NEAR(faults[0].restarted.value_or(0), 1.190, 1e-9);

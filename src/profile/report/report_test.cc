@@ -110,6 +110,17 @@ TEST(Verdict, SaysInWordsWhatHappened) {
             "FAILED after 341 steps — no restart left");
   EXPECT_EQ(Verdict(ReportOf({.recovers = false})),
             "FAILED after 341 steps — rank 1 ended with SIGKILL");
+  RunReport report = ReportOf({.recovers = false});
+  report.faults.back().exception = "ValueError: bad; worse.";
+  report.reason =
+      "rank 1 hung: in backward for 1.9 s at step 341: ValueError: bad; worse; not "
+      "started again: the same, at the same step, for the second time";
+  EXPECT_EQ(Verdict(report),
+            "FAILED after 341 steps — rank 1 hung: in backward for 1.9 s at step 341; not started "
+            "again");
+  EXPECT_THAT(SummaryText(report), HasSubstr("\n  reason      " + report.reason + "\n"));
+  report.reason = "no restart left";
+  EXPECT_THAT(SummaryText(report), Not(HasSubstr("  reason  ")));
   EXPECT_EQ(Verdict(ReportOf({.steps = 20, .fault_step = 0, .result = false})),
             "UNFINISHED — muster run ended without a word after 20 steps");
 }

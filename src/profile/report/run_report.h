@@ -65,10 +65,13 @@ struct FaultReport {
   LostSeconds lost;                 ///< up to the last of them that is known
   bool steps_known = true;          ///< some rank reports its steps
   bool no_step_left = false;  ///< the run succeeded without another: `stepping` is `restarted`
-  bool survived() const { return stepping.has_value(); }
+  /// Every rank was at work again.
+  bool recovered() const { return stepping.has_value(); }
+  /// The run went on, be it to the next fault only.
+  bool survived() const { return recovered() || cut.has_value(); }
   /// Until every rank was training again.
   std::optional<double> recovery() const {
-    return survived() && steps_known ? std::optional(*stepping - died) : std::nullopt;
+    return recovered() && steps_known ? std::optional(*stepping - died) : std::nullopt;
   }
 };
 
@@ -148,6 +151,7 @@ struct RunReport {
   StepTimes train_times;          ///< the same without what evaluation took: what the page draws
   double evaluating = 0;          ///< seconds of a rank, in all
   std::optional<double> goodput;  ///< 0 … 1
+  bool struck_early = false;      ///< by a fault before the first step, from which on that counts
   TimeBudget budget;
   std::vector<LogTail> tails;
   std::string job_yaml;
@@ -156,7 +160,8 @@ struct RunReport {
 
 RunReport BuildReport(RunRecords records);
 
-/// "SUCCEEDED — 600 steps in 41.2 s, one fault survived, 3.2 s lost".
+/// "SUCCEEDED — 600 steps in 41.2 s, one fault survived, 3.2 s lost". Of a failure in short:
+/// `reason` has the rest.
 std::string Verdict(const RunReport& report);
 
 /// The rank of the fault and the others that had died, in no order.

@@ -65,12 +65,16 @@ std::string SummaryText(const RunReport& report) {
   AddLine(out, report.state == RunState::kLost ? "last record" : "wall time",
           FormatSeconds(report.wall));
   AddLine(out, "steps", report.steps ? FormatCount(*report.steps) : "not reported");
+  if (!Verdict(report).ends_with(report.reason)) AddLine(out, "reason", report.reason);
   if (report.exit_code.value_or(0) != 0)
     AddLine(out, "exit code", std::to_string(*report.exit_code));
   AddLine(out, "restarts", FormatCount(report.restarts));
   AddFaults(report, out);
   if (report.faults.size() > 1) AddLine(out, "lost", LossInParts(report.lost));
-  if (report.goodput) AddLine(out, "goodput", fmt::format("{:.1f} %", *report.goodput * 100));
+  if (report.goodput) {
+    const std::string words = GoodputInWords(*report.goodput, report.struck_early);
+    AddLine(out, "goodput", words.substr(words.find(' ') + 1));
+  }
   if (report.step_times.samples > 0) {
     AddLine(out, "step time",
             fmt::format("median {}, p95 {}", FormatSeconds(report.step_times.median),

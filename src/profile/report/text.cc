@@ -51,6 +51,11 @@ std::string FormatSeconds(double seconds) {
   return fmt::format("{} d {} h", whole / 86'400, whole % 86'400 / 3600);
 }
 
+std::string GoodputInWords(double goodput, bool struck_early) {
+  return fmt::format("goodput {:.1f} %{}", goodput * 100,
+                     struck_early ? " from the first step on" : "");
+}
+
 std::string FormatNumber(double value) {
   if (!std::isfinite(value)) return "–";
   return fmt::format("{:.4g}", value);

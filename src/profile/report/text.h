@@ -18,6 +18,8 @@ std::string PlainHtml(std::string_view text, std::size_t most);
 
 /// "240 ms", "41.2 s", "3 min 20 s", "2 h 5 min".
 std::string FormatSeconds(double seconds);
+/// "goodput 95.3 %"; `struck_early`: a fault came before the first step, from which on it counts.
+std::string GoodputInWords(double goodput, bool struck_early);
 /// Three or four significant digits, no exponent between 1e-4 and 1e6.
 std::string FormatNumber(double value);
 /// {1, 2, 3, 7} → "1–3, 7"; "…" stands for those behind `most` ranges.

@@ -38,5 +38,10 @@ TEST(Formatting, JoinsNumbersThatFollowEachOther) {
   EXPECT_EQ(Ranges({1, 3, 5, 7}, 2), "1, 3, …");
 }
 
+TEST(GoodputInWords, SaysFromWhereItCountsWhenAFaultCameBefore) {
+  EXPECT_EQ(GoodputInWords(0.9534, false), "goodput 95.3 %");
+  EXPECT_EQ(GoodputInWords(1, true), "goodput 100.0 % from the first step on");
+}
+
 }  // namespace
 }  // namespace muster::profile

@@ -28,8 +28,25 @@ std::string WorkDone(const RunReport& report) {
   return report.state == RunState::kRunning ? "for" : "finished in";
 }
 
+constexpr std::size_t kMostReason = 160;
+
+/// What struck and what was done about it, without the exception and the reasons: those are told
+/// below.
+std::string ShortReason(const RunReport& report) {
+  std::string text = report.reason;
+  if (!report.faults.empty()) {
+    std::string exception = report.faults.back().exception;
+    exception.resize(exception.find_last_not_of(" .,;:") + 1);
+    const auto at = exception.empty() ? std::string::npos : text.find(": " + exception);
+    if (at != std::string::npos) text.erase(at, exception.size() + 2);
+  }
+  const auto decision = text.find("; ");
+  if (decision != std::string::npos) text.resize(std::min(text.size(), text.find(": ", decision)));
+  return CutText(text, kMostReason);
+}
+
 std::string WhyItFailed(const RunReport& report) {
-  if (!report.reason.empty()) return report.reason;
+  if (!report.reason.empty()) return ShortReason(report);
   if (report.faults.empty()) return "no reason was recorded";
   const FaultReport& last = report.faults.back();
   return fmt::format("rank {} ended with {}{}", last.rank,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "profile/report/page/sections.h"
 #include "profile/report/text.h"
@@ -11,6 +12,7 @@ namespace muster::profile {
 namespace {
 
 constexpr std::size_t kMostDescribed = 20;
+constexpr std::size_t kMostSteps = 4;
 constexpr std::size_t kMostTailBytes = 160'000;  // of all logs together, as HTML
 
 std::string Generations(const std::vector<std::uint64_t>& generations) {
@@ -21,6 +23,7 @@ std::string Generations(const std::vector<std::uint64_t>& generations) {
 struct Alike {
   const FaultReport* last = nullptr;
   std::vector<std::uint64_t> generations;
+  std::vector<std::uint64_t> steps;  ///< of each, where it is known
   bool Has(const FaultReport& fault) const {
     return last->rank == fault.rank && last->others == fault.others && last->what == fault.what &&
            last->exception == fault.exception;
@@ -38,18 +41,42 @@ std::vector<Alike> Join(const std::vector<FaultReport>& faults) {
     }
     found->last = &fault;
     found->generations.push_back(fault.generation);
+    if (fault.step) found->steps.push_back(*fault.step);
   }
   return joined;
+}
+
+/// ", at step 7", ", at step 7 (2 times) and before its first step": where the same struck.
+std::string StepsInWords(const std::vector<std::uint64_t>& steps) {
+  std::vector<std::pair<std::uint64_t, std::size_t>> counts;
+  for (const std::uint64_t step : steps) {
+    const auto known =
+        std::ranges::find(counts, step, [](const auto& count) { return count.first; });
+    if (known == counts.end()) {
+      counts.emplace_back(step, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  if (counts.size() > kMostSteps) return fmt::format(", at {} different steps", counts.size());
+  std::string out;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const auto& [step, count] = counts[i];
+    out += i == 0 ? ", " : i + 1 == counts.size() ? " and " : ", ";
+    out += step == 0 ? "before its first step" : "at step " + FormatCount(step);
+    if (count > 1 && counts.size() > 1) out += fmt::format(" ({} times)", count);
+  }
+  return out;
 }
 
 /// In a line or two. What was decided counts up with each; the last of it is how that ended.
 std::string NoteHtml(const Alike& alike) {
   const std::size_t times = alike.generations.size();
   const FaultReport& fault = *alike.last;
-  std::string out =
-      fmt::format("<p>Rank {}, {}{}: <b>{}</b>{}", fault.rank,
-                  times > 1 ? fmt::format("{} times, ", times) : "", Generations(alike.generations),
-                  PlainHtml(fault.what, 200), AndOthers(fault));
+  std::string out = fmt::format(
+      "<p>Rank {}, {}{}{}: <b>{}</b>{}", fault.rank,
+      times > 1 ? fmt::format("{} times, ", times) : "", Generations(alike.generations),
+      times > 1 ? StepsInWords(alike.steps) : "", PlainHtml(fault.what, 200), AndOthers(fault));
   if (!fault.exception.empty()) {
     out += fmt::format(" <code>{}</code>", PlainHtml(fault.exception, 600));
   }

@@ -64,7 +64,8 @@ std::string Tiles(const RunReport& report) {
   out += Tile("Wall time", FormatSeconds(report.wall), "");
   if (report.goodput) {
     out += Tile("Goodput", fmt::format("{:.1f} %", *report.goodput * 100),
-                "time in steps that counted");
+                report.struck_early ? "time in steps that counted, from the first step on"
+                                    : "time in steps that counted");
   }
   out += FaultTile(report);
   if (report.step_times.samples > 0) {

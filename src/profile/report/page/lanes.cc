@@ -264,7 +264,7 @@ std::string CloseUp(const RunReport& report, const FaultReport& fault) {
 std::vector<const FaultReport*> ChooseCloseUps(const RunReport& report) {
   std::vector<const FaultReport*> chosen;
   for (const FaultReport& fault : report.faults) {
-    if (fault.survived() && fault.rank < report.facts.ranks) chosen.push_back(&fault);
+    if (fault.recovered() && fault.rank < report.facts.ranks) chosen.push_back(&fault);
   }
   if (chosen.size() <= kMostCloseUps) return chosen;
   return {*std::max_element(chosen.begin(), chosen.end(),
@@ -306,7 +306,7 @@ std::string LanesHtml(const RunReport& report) {
   }
   if (!report.faults.empty()) legend.push_back({"fault", "a rank died"});
   if (std::any_of(report.faults.begin(), report.faults.end(),
-                  [](const FaultReport& fault) { return fault.survived(); })) {
+                  [](const FaultReport& fault) { return fault.recovered(); })) {
     legend.push_back({"recovery", "every rank runs again"});
   }
   if (!report.checkpoints.empty()) legend.push_back({"checkpoint", "checkpoint"});

@@ -267,12 +267,16 @@ TEST(ReportPage, TellsOfAFaultThatComesAgainOnceWithItsGenerations) {
     fault.what = "ended with exit code 1";
     fault.exception = i == 3 ? "OSError: gone" : "ValueError: bad";
     fault.decision = fmt::format("process restart {} of 9", i + 1);
+    fault.step = i == 4 ? 0 : 7;
     report.tails.push_back({i + 1, 0, "stderr", fault.exception + "\n"});
   }
   const std::string page = ReportPage(report);
-  EXPECT_THAT(page, HasSubstr("<p>Rank 0, 8 times, generations 1–3, 5–9: <b>ended with exit code "
-                              "1</b> <code>ValueError: bad</code> <small>at last: process restart "
-                              "9 of 9</small></p>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("<p>Rank 0, 8 times, generations 1–3, 5–9, at step 7 (7 times) and before its "
+                "first step: <b>ended with exit code 1</b> <code>ValueError: bad</code> <small>at "
+                "last: process restart "
+                "9 of 9</small></p>"));
   EXPECT_THAT(page, HasSubstr("<p>Rank 0, generation 4: <b>ended with exit code 1</b> "
                               "<code>OSError: gone</code> <small>process restart 4 of 9</small>"));
   EXPECT_THAT(page, HasSubstr("<summary>rank 0, generations 1–3, 5–9, the end of stderr<"));
@@ -318,6 +322,19 @@ TEST(ReportPage, LeavesEvaluationOutOfTheStepTimesAndSaysSo) {
       PageOf(FakeRunOptions{.ranks = 1, .steps = 50, .fault_step = 0, .eval_every = 50});
   EXPECT_THAT(page, Not(HasSubstr("swatch p-eval\"></i>eval")));
   EXPECT_THAT(page, HasSubstr("Evaluation, "));
+}
+
+TEST(ReportPage, CountsAsSurvivedWhatItsTableDoesNotCallOtherwise) {
+  RunReport report = RunWithFaults(3);
+  report.faults[1].stepping.reset();  // the next one came before the first step
+  report.faults[1].cut = report.faults[2].died;
+  report.faults[2].stepping.reset();
+  const std::string page = ReportPage(report);
+  EXPECT_THAT(page, HasSubstr("<dt>Faults survived</dt><dd>2 of 3<"));
+  const auto first = page.find("not survived");
+  ASSERT_NE(first, std::string::npos);
+  EXPECT_EQ(page.find("not survived", first + 1), std::string::npos);
+  EXPECT_EQ(WhatIsMalformed(page), "");
 }
 
 TEST(ReportPage, ShowsFewRecoveriesEachAndOfManyTheLongestOnly) {

@@ -32,8 +32,7 @@ constexpr Column kFaultColumns[] = {
 
 /// Each cell has its column's name, for screens where a row is not one line.
 std::string FaultRow(const FaultReport& fault) {
-  const std::string total =
-      fault.survived() || fault.cut ? LostInWords(fault.lost) : "not survived";
+  const std::string total = fault.survived() ? LostInWords(fault.lost) : "not survived";
   const std::string cells[std::size(kFaultColumns)] = {
       FormatSeconds(fault.died),
       Ranges(DeadRanks(fault), kMostRankRanges),

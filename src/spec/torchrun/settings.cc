@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::string_view kHint =
     "docs/guide/from-torchrun.md explains each flag; nothing was made";
-constexpr std::string_view kUsualSignals = "SIGTERM,SIGINT,SIGHUP,SIGQUIT";
 
 /// A whole number in all of the text.
 std::optional<std::int64_t> Whole(std::string_view text) {
@@ -242,10 +241,7 @@ void ReadIgnored(const Reader& in, Ignored* ignored) {
   for (const Flag& flag : Flags()) {
     const auto asked = in.Find(flag);
     if (flag.why.empty() || !asked) continue;
-    const bool usual = (flag.name == "signals-to-handle" && asked->value == kUsualSignals) ||
-                       (flag.name == "node-rank" && asked->value == "0") ||
-                       (flag.name == "event-log-handler" && asked->value == "null");
-    if (!usual) ignored->Add(asked->by, flag.why);
+    ignored->Add(asked->by, flag.why);
   }
   constexpr std::string_view kTimer = "muster run has no timer server";
   if (in.Variable("TORCHELASTIC_ENABLE_FILE_TIMER").value_or("0") == "1") {

@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "spec/torchrun/flags.h"
+
 namespace muster::spec::torchrun {
 namespace {
 
@@ -134,13 +136,49 @@ TEST(TorchrunSettings, SayOnceWhatHasNoMeaning) {
   EXPECT_EQ(settings.ignored,
             "--rdzv-backend, PET_MASTER_PORT (ranks, addresses and ports come from muster run "
             "itself); --monitor-interval (a death is seen at once)");
-  EXPECT_EQ(Good({"--node-rank=0", "--standalone", "t.py"}).ignored, "");
+  EXPECT_THAT(Good({"--node-rank=0", "--standalone", "t.py"}).ignored, HasSubstr("--node-rank ("));
   EXPECT_THAT(Good({"t.py"}, {{"TORCHELASTIC_HEALTH_CHECK_PORT", "1"}}).ignored,
               HasSubstr("no health check server"));
   EXPECT_EQ(Refusal({"--start-method", "thread", "t.py"}),
             "--start-method takes one of spawn fork forkserver, not 'thread'");
   EXPECT_EQ(Refusal({"--monitor-interval", "soon", "t.py"}),
             "--monitor-interval takes a number, not 'soon'");
+}
+
+/// Torchrun's own default among the values: who writes it out has given it all the same.
+TEST(TorchrunSettings, NameEveryFlagWithoutAMeaningThatIsGivenWhateverItsValue) {
+  const std::map<std::string_view, Words> values = {
+      {"rdzv-backend", {"static", "c10d"}},
+      {"rdzv-endpoint", {"", "host:1"}},
+      {"rdzv-conf", {"", "a=1"}},
+      {"monitor-interval", {"0.1", "5"}},
+      {"start-method", {"spawn", "fork"}},
+      {"event-log-handler", {"null", "console"}},
+      {"duplicate-stdout-filters", {"", "x"}},
+      {"duplicate-stderr-filters", {"", "x"}},
+      {"node-rank", {"0", "1"}},
+      {"master-addr", {"127.0.0.1", "h"}},
+      {"master-port", {"29500", "1"}},
+      {"local-addr", {"", "h"}},
+      {"logs-specs", {"", "x"}},
+      {"numa-binding", {"node", "socket"}},
+      {"signals-to-handle", {"SIGTERM,SIGINT,SIGHUP,SIGQUIT", "SIGUSR1"}},
+  };
+  std::size_t without = 0;
+  for (const Flag& flag : Flags()) {
+    if (flag.why.empty()) continue;
+    ++without;
+    ASSERT_TRUE(values.contains(flag.name)) << flag.name;
+    for (const std::string& value : values.at(flag.name)) {
+      const std::string option = "--" + std::string(flag.name);
+      const std::string said = " (" + std::string(flag.why) + ")";
+      EXPECT_EQ(Good({option + "=" + value, "t.py"}).ignored, option + said) << value;
+      const std::string variable = VariableOf(flag);
+      if (variable.empty()) continue;
+      EXPECT_EQ(Good({"t.py"}, {{variable, value}}).ignored, variable + said) << value;
+    }
+  }
+  EXPECT_EQ(without, values.size());
 }
 
 TEST(TorchrunSettings, PutNamesIntoALinePrefix) {

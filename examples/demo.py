@@ -252,7 +252,7 @@ def check_fault(finished: Run, fault: Fault, struck_pid: int | None) -> None:
 def check_kept(finished: Run, fault: Fault) -> None:
     started = [(e["rank"], e["gen"]) for e in finished.named("worker_started")]
     claim(started[RANKS:] == [(fault.rank, 2)], f"only rank {fault.rank} was started again; the other kept its process")
-    claim(not any(map(finished.replayed, range(RANKS))), "no step was done twice")
+    claim(not any(map(finished.replayed, range(RANKS))), "no finished step was done again")
 
 
 def check_replayed(finished: Run) -> None:

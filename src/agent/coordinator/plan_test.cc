@@ -60,6 +60,44 @@ std::vector<LadderCase> Ladder() {
       state.restarts = static_cast<std::uint32_t>(processes + fulls);
     };
   };
+  const Ending not_found{.start_error = ENOENT, .never_found = true};
+  const Ending refused{.start_error = EBUSY};
+  const Ending no_zygote{.start_error = ESRCH};
+  const Ending silent{.start_error = ETIMEDOUT};
+  return {
+      {"first fault", Faulty(kKilled), usual, RestartKind::kProcesses, 0, "restart 1 of 3"},
+      {"third", With(Faulty(kKilled), used(2, 0, seconds(9))), usual, RestartKind::kProcesses, 0,
+       "restart 3 of 3"},
+      {"fourth is full", With(Faulty(kKilled), used(3, 0, seconds(9))), usual, RestartKind::kFull,
+       0, "full restart 1 of 1"},
+      {"old ones do not count", With(Faulty(kKilled), used(3, 1, std::chrono::hours(7))), usual,
+       RestartKind::kProcesses, 0, "restart 1 of 3"},
+      {"nothing left", With(Faulty(kKilled), used(3, 1, seconds(9))), usual, std::nullopt, 93,
+       "no restart left (4 used)"},
+      {"off: the signal's code", Faulty(kKilled), off, std::nullopt, 137, "restarts are off"},
+      {"off: its own code", Faulty(kCode3), off, std::nullopt, 3, "exit code 3"},
+      {"no progress", With(Faulty(kKilled), [](JobState& s) { s.without_progress = 3; }), usual,
+       std::nullopt, 93, "no new durable step in 3 generations"},
+      {"no progress, steps unknown",
+       With(Faulty(kKilled, 0, false), [](JobState& s) { s.without_progress = 3; }), usual,
+       RestartKind::kProcesses, 0, ""},
+      {"command not there", Faulty(not_found), usual, std::nullopt, 127, "could not be started"},
+      {"zygote refuses", With(Faulty(refused), [](JobState& s) { s.use_zygote = true; }), off,
+       RestartKind::kExec, 0, "executed from now on"},
+      {"zygote never worked", With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = true; }),
+       off, RestartKind::kExec, 0, "executed from now on"},
+      {"zygote says nothing", With(Faulty(silent), [](JobState& s) { s.use_zygote = true; }), off,
+       RestartKind::kExec, 0, "does not answer"},
+      {"zygote died",
+       With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = s.zygote_served = true; }), off,
+       RestartKind::kNewZygote, 0, "a new one"},
+      {"no zygote, clone refuses", Faulty(refused), usual, RestartKind::kProcesses, 0, ""},
+  };
+}
+
+/// Crashes that come again.
+std::vector<LadderCase> Repetitions() {
+  const Policy usual;
   const auto before = [](const Ending& ending, std::uint64_t step, const char* exception) {
     return [=](JobState& state) {
       state.crashes.push_back({.rank = Rank(0),
@@ -77,22 +115,7 @@ std::vector<LadderCase> Ladder() {
       state.last_fault = state.fault;
     };
   };
-  const Ending not_found{.start_error = ENOENT, .never_found = true};
-  const Ending refused{.start_error = EBUSY};
-  const Ending no_zygote{.start_error = ESRCH};
-  const Ending silent{.start_error = ETIMEDOUT};
   return {
-      {"first fault", Faulty(kKilled), usual, RestartKind::kProcesses, 0, "restart 1 of 3"},
-      {"third", With(Faulty(kKilled), used(2, 0, seconds(9))), usual, RestartKind::kProcesses, 0,
-       "restart 3 of 3"},
-      {"fourth is full", With(Faulty(kKilled), used(3, 0, seconds(9))), usual, RestartKind::kFull,
-       0, "full restart 1 of 1"},
-      {"old ones do not count", With(Faulty(kKilled), used(3, 1, std::chrono::hours(7))), usual,
-       RestartKind::kProcesses, 0, "restart 1 of 3"},
-      {"nothing left", With(Faulty(kKilled), used(3, 1, seconds(9))), usual, std::nullopt, 93,
-       "no restart left (4 used)"},
-      {"off: the signal's code", Faulty(kKilled), off, std::nullopt, 137, "restarts are off"},
-      {"off: its own code", Faulty(kCode3), off, std::nullopt, 3, "exit code 3"},
       {"same exception, same step", With(Faulty(kCode3), before(kCode3, 10, "ValueError: bad")),
        usual, std::nullopt, 3, "second time"},
       {"same exception, other step", With(Faulty(kCode3), before(kCode3, 9, "ValueError: bad")),
@@ -126,22 +149,6 @@ std::vector<LadderCase> Ladder() {
        RestartKind::kProcesses, 0, ""},
       {"the same again, but late", With(Faulty(kCode3, 0, false), twin(1, seconds(31))), usual,
        RestartKind::kProcesses, 0, ""},
-      {"no progress", With(Faulty(kKilled), [](JobState& s) { s.without_progress = 3; }), usual,
-       std::nullopt, 93, "no new durable step in 3 generations"},
-      {"no progress, steps unknown",
-       With(Faulty(kKilled, 0, false), [](JobState& s) { s.without_progress = 3; }), usual,
-       RestartKind::kProcesses, 0, ""},
-      {"command not there", Faulty(not_found), usual, std::nullopt, 127, "could not be started"},
-      {"zygote refuses", With(Faulty(refused), [](JobState& s) { s.use_zygote = true; }), off,
-       RestartKind::kExec, 0, "executed from now on"},
-      {"zygote never worked", With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = true; }),
-       off, RestartKind::kExec, 0, "executed from now on"},
-      {"zygote says nothing", With(Faulty(silent), [](JobState& s) { s.use_zygote = true; }), off,
-       RestartKind::kExec, 0, "does not answer"},
-      {"zygote died",
-       With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = s.zygote_served = true; }), off,
-       RestartKind::kNewZygote, 0, "a new one"},
-      {"no zygote, clone refuses", Faulty(refused), usual, RestartKind::kProcesses, 0, ""},
   };
 }
 
@@ -196,6 +203,7 @@ std::vector<LadderCase> Refusals() {
 
 TEST(PlanRestart, ChoosesTheRungOfItsTable) {
   std::vector<LadderCase> cases = Ladder();
+  for (LadderCase& c : Repetitions()) cases.push_back(std::move(c));
   for (LadderCase& c : Refusals()) cases.push_back(std::move(c));
   for (LadderCase& c : UsageErrors()) cases.push_back(std::move(c));
   for (const LadderCase& c : cases) {

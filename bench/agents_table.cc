@@ -113,8 +113,8 @@ class Coordinator {
         GangOptions{.slots = plan.agents, .least = plan.agents, .ranks_per_slot = plan.ranks},
         *loop_, [this](const Report& report) { Hear(report); });
     hub_ = Need(AgentHub::Listen(*loop_, std::move(options),
-                                 [this](const std::string& name, const Gang::MakeNode& make) {
-                                   gang_->Add(name, make);
+                                 [this](const NodeName& who, const Gang::MakeNode& make) {
+                                   gang_->Add(who, make);
                                    ++joined_;
                                  }));
   }

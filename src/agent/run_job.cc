@@ -110,11 +110,7 @@ Result<RunOutcome> RunJob(const RunOptions& options) {
   const Life life = [&](Kept& ours) {
     return EncodeResult(Steer(options, std::move(folder), {id, soft_nofile, &ours}, watched));
   };
-  // Who follows a coordinator of several nodes could not reach their agents yet.
-  const bool alone = options.nodes == 1 && !options.leads_only;
-  SupervisorOptions supervisor;
-  supervisor.lives = alone ? supervisor.lives : 1;
-  const auto result = Supervise(supervisor, signals, std::move(kept), life);
+  const auto result = Supervise({}, signals, std::move(kept), life);
   signals.StayBlocked();  // the run is over: no signal may cut its result short
   auto outcome = result ? DecodeResult<RunOutcome>(*result) : Result<RunOutcome>(result.error());
   if (outcome) return outcome;

@@ -33,15 +33,70 @@ Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report)
   }
 }
 
+Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report,
+           const GangPlace& place)
+    : Gang(options, loop, std::move(on_report)) {
+  generation_ = place.generation;
+  active_ = place.active;
+  restarting_ = generation_ != Generation();
+  for (std::size_t i = 0; i < std::min(slots_.size(), place.slots.size()); ++i) {
+    slots_[i].working = place.slots[i].working;
+    if (place.slots[i].member) slots_[i].member = MemberAt(*place.slots[i].member);
+  }
+  for (const MemberPlace& spare : place.spares) spares_.push_back(MemberAt(spare));
+}
+
+Gang::Member Gang::MemberAt(const MemberPlace& place) {
+  return {next_id_++, place.who, nullptr, place.ready, place.without_shim, place.ended};
+}
+
+MemberPlace Gang::PlaceOf(const Member& member) {
+  return {member.who, member.ready, member.without_shim, member.ended};
+}
+
+GangPlace Gang::place() const {
+  GangPlace place{.generation = generation_, .active = active_};
+  for (const Slot& slot : slots_) {
+    place.slots.push_back({.working = slot.working});
+    if (slot.member) place.slots.back().member = PlaceOf(*slot.member);
+  }
+  for (const Member& spare : spares_) place.spares.push_back(PlaceOf(spare));
+  return place;
+}
+
+void Gang::Attach(const std::string& agent, const MakeNode& make) {
+  const auto attach = [&](Member& member) {
+    if (member.node || member.who.agent != agent) return false;
+    member.node = make([this, id = member.id](Report report) { Hear(id, std::move(report)); });
+    return true;
+  };
+  for (Slot& slot : slots_) {
+    if (!slot.member || !attach(*slot.member)) continue;
+    // What it was ordered last it may have done: it is asked to stop in any case.
+    if (agent.empty()) slot.working = true;
+    return;
+  }
+  for (Member& spare : spares_) {
+    if (attach(spare)) return;
+  }
+}
+
+std::optional<RankRange> Gang::OwnRanks() const {
+  for (const Slot& slot : slots_) {
+    if (slot.member && slot.member->who.agent.empty()) return slot.ranks;
+  }
+  return std::nullopt;
+}
+
 Gang::~Gang() {
   for (auto* timer : {&waiting_, &end_timer_, &burial_}) {
     if (*timer) loop_.Remove(**timer);
   }
 }
 
-void Gang::Add(const std::string& name, const MakeNode& make) {
+void Gang::Add(const NodeName& who, const MakeNode& make) {
   const std::uint64_t id = next_id_++;
-  Member member{.id = id, .name = name};
+  Member member{.id = id, .who = who};
   member.node = make([this, id](Report report) { Hear(id, std::move(report)); });
   spares_.push_back(std::move(member));
   Seat();
@@ -122,7 +177,7 @@ bool Gang::Resize(const order::Start& start) {
   // Survivors that go on are not stopped for those that joined.
   if (!start.keepers.empty() && IsWhole()) return false;
   Compact();
-  if (std::exchange(active_, Seated()) == active_) return false;
+  if (std::exchange(active_, Seated()) == active_ && !clearing_) return false;
   Tell(report::Resized{active_ * options_.ranks_per_slot});
   return true;
 }
@@ -147,17 +202,24 @@ void Gang::Do(const order::Start& order) {
   StartWhenComplete();
 }
 
-bool Gang::MustClear() const {
-  return !start_->keepers.empty() && !IsWhole() && std::ranges::any_of(slots_, &Slot::working);
-}
+bool Gang::AnyWorks() const { return std::ranges::any_of(slots_, &Slot::working); }
 
-/// The coordinator hears of the new size first: to it no rank of the old ones runs any more.
+bool Gang::MustClear() const { return !start_->keepers.empty() && !IsWhole() && AnyWorks(); }
+
+/// The coordinator hears of the new size first: to it no rank of the old ones runs any more. From
+/// here on every rank begins anew, whoever joins in the meantime.
 void Gang::Clear() {
-  if (std::exchange(clearing_, true)) return;
+  clearing_ = true;
+  start_->keepers.clear();
   Tell(report::Resized{Seated() * options_.ranks_per_slot});
   for (Slot& slot : slots_) {
-    if (slot.working) slot.member->node->Send(order::Stop{SIGTERM, {}});
+    if (slot.working) OrderStop(slot, {generation_, SIGTERM, {}});
   }
+}
+
+void Gang::OrderStop(Slot& slot, const order::Stop& order) {
+  slot.stop = order.generation;
+  slot.member->node->Send(order);
 }
 
 /// By slot. One pass over the ranks: there may be as many slots as ranks.
@@ -182,11 +244,13 @@ std::vector<order::Start> Gang::PartsOf(order::Start whole, bool resized) const 
 void Gang::StartWhenComplete() {
   if (!start_ || !MayStart()) return;
   FillUp();
-  if (MustClear()) return Clear();
-  clearing_ = false;
+  if (!clearing_ && MustClear()) Clear();
+  if (clearing_ && AnyWorks()) return;
   if (waiting_) loop_.Remove(*std::exchange(waiting_, {}));
   const order::Start whole = *std::exchange(start_, {});
+  generation_ = whole.generation;
   const bool resized = Resize(whole);
+  clearing_ = false;
   const std::vector<order::Start> parts = PartsOf(whole, resized);
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];
@@ -223,10 +287,11 @@ void Gang::Do(const order::Stop& order) {
   start_.reset();
   clearing_ = false;
   if (!stopping_) stopping_.emplace();
+  stopping_->generation = order.generation;
   // Where nothing runs nobody is waited for.
   for (Slot& slot : slots_) slot.answered = !slot.working;
   for (Slot& slot : slots_) {
-    if (!slot.answered) slot.member->node->Send(order);
+    if (!slot.answered) OrderStop(slot, order);
   }
   AnswerIfAllDid();
 }
@@ -244,7 +309,7 @@ void Gang::Do(const order::End& order) {
   stopping_.reset();
   ending_.emplace();
   for (Member& spare : spares_) spare.node->Send(order);
-  for (Slot& slot : slots_) slot.answered = !slot.member;
+  for (Slot& slot : slots_) slot.answered = !slot.member || slot.member->ended;
   // Who does not answer while others are killed is not waited for either.
   const auto limit = order.kill_shim ? kEndSoon : options_.end_limit;
   end_timer_ = loop_.After(limit, [this] {
@@ -303,6 +368,7 @@ void Gang::HearSpare(std::deque<Member>::iterator spare, const Report& report) {
 }
 
 void Gang::On(Slot& slot, const report::Stopped& report) {
+  if (report.generation < slot.stop) return;
   if (clearing_) {
     slot.working = false;
     return StartWhenComplete();
@@ -318,7 +384,7 @@ void Gang::On(Slot& slot, const report::Ended& report) {
   if (!ending_) return;
   ending_->hung_writer = ending_->hung_writer || report.hung_writer;
   if (!report.left_cgroup.empty()) ending_->left_cgroup = report.left_cgroup;
-  slot.answered = true;
+  slot.answered = slot.member->ended = true;
   AnswerIfAllDid();
 }
 
@@ -331,12 +397,12 @@ void Gang::On(Slot& slot, const report::Failed& report) {
 
 void Gang::On(Slot& slot, const report::Lost& report) {
   slot.member->without_shim = true;
-  Lose(slot, slot.member->name, report.reason, {});
+  Lose(slot, slot.member->who.name, report.reason, {});
 }
 
 void Gang::On(Slot& slot, const report::Gone& report) {
   Member member = Unseat(slot);
-  const std::string name = member.name;
+  const std::string name = member.who.name;
   const bool told = member.without_shim;
   Bury(std::move(member));
   if (!told) return Lose(slot, name, report.reason, report.since);

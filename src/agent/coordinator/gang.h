@@ -21,6 +21,29 @@
 
 namespace muster::agent {
 
+/// Which node: for the hub, and for people.
+struct NodeName {
+  std::string agent{};  ///< under which the hub knows it; empty: the node of this process
+  std::string name;
+};
+
+struct MemberPlace {
+  NodeName who;
+  bool ready = false, without_shim = false, ended = false;
+};
+struct SlotPlace {
+  std::optional<MemberPlace> member{};
+  bool working = false;
+};
+/// Where a gang stood, for the one of the process that follows. What was being stopped, ended or
+/// started is not in it: that is ordered again (Resume, plan.h).
+struct GangPlace {
+  Generation generation;
+  std::uint32_t active = 0;
+  std::vector<SlotPlace> slots{};
+  std::vector<MemberPlace> spares{};
+};
+
 struct GangOptions {
   std::uint32_t slots = 1;  ///< at most
   std::uint32_t least = 1;  ///< nodes with which a generation may start
@@ -37,11 +60,18 @@ class Gang final : public Node {
   using MakeNode = std::function<std::shared_ptr<Node>(OnReport)>;
 
   Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report);
+  /// In the place of one that died. Every member of the place is to be attached before any order.
+  Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report, const GangPlace& place);
   ~Gang() override;
 
   /// A node that can take a slot; it is made with where its reports go. It gets the lowest slot
   /// that is free, or waits as a spare.
-  void Add(const std::string& name, const MakeNode& make);
+  void Add(const NodeName& who, const MakeNode& make);
+  /// The node of a member that was there before; who is none of them is not wanted any more.
+  void Attach(const std::string& agent, const MakeNode& make);
+  GangPlace place() const;
+  /// Ranks of the node of this process; none while it is a spare.
+  std::optional<RankRange> OwnRanks() const;
 
   void Send(const Order& order) override;
   void Poll() override;
@@ -49,15 +79,17 @@ class Gang final : public Node {
  private:
   struct Member {
     std::uint64_t id = 0;
-    std::string name;
+    NodeName who;
     std::shared_ptr<Node> node;
     bool ready = false;         ///< its fork server has loaded, or will not
     bool without_shim = false;  ///< it lost it and needs another before it can work
+    bool ended = false;         ///< it said so
   };
   struct Slot {
     RankRange ranks;
     std::optional<Member> member;
     bool answered = false;  ///< the order that all must answer
+    Generation stop{};      ///< of the Stop that it is to answer
     bool working = false;   ///< its ranks were started and not stopped since
   };
 
@@ -82,6 +114,8 @@ class Gang final : public Node {
   void On(Slot& slot, const report::Gone& report);
 
   void HearSpare(std::deque<Member>::iterator spare, const Report& report);
+  static MemberPlace PlaceOf(const Member& member);
+  Member MemberAt(const MemberPlace& place);
   Slot* SlotOf(std::uint64_t member);
   Slot& SlotOf(Rank rank);
   void Seat();
@@ -95,6 +129,8 @@ class Gang final : public Node {
   bool Resize(const order::Start& start);
   bool MustClear() const;
   void Clear();
+  bool AnyWorks() const;
+  static void OrderStop(Slot& slot, const order::Stop& order);
   std::vector<order::Start> PartsOf(order::Start whole, bool resized) const;
   void StartWhenComplete();
   void TellWaiting();
@@ -114,7 +150,8 @@ class Gang final : public Node {
   Instant waits_since_{};
   std::optional<Instant> enough_since_;      ///< `least` are there
   bool restarting_ = false;                  ///< the start is not the first
-  bool clearing_ = false;                    ///< survivors are stopped before the start
+  bool clearing_ = false;                    ///< survivors are stopped, to be started anew
+  Generation generation_{};                  ///< that was started last
   std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;

@@ -38,7 +38,7 @@ class GangTest : public testing::Test {
         *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
   }
   void Add(const std::string& name) {
-    gang_->Add(name, [&](OnReport on_report) {
+    gang_->Add({name, name}, [&](OnReport on_report) {
       auto node = std::make_unique<FakeNode>(&orders_[name], std::move(on_report));
       nodes_[name] = node.get();
       return node;
@@ -111,25 +111,38 @@ TEST_F(GangTest, SendsWhatConcernsOneRankToItsNodeOnly) {
 TEST_F(GangTest, IsStoppedWhenEveryNodeIs) {
   AddTwo();
   gang_->Send(StartAll());
-  gang_->Send(order::Stop{15, seconds(1)});
-  nodes_["b"]->report(report::Stopped{1});
+  gang_->Send(order::Stop{Generation(1), 15, seconds(1)});
+  nodes_["b"]->report(report::Stopped{Generation(1), 1});
   EXPECT_TRUE(Reported<report::Stopped>().empty());
-  nodes_["a"]->report(report::Stopped{2});
+  nodes_["a"]->report(report::Stopped{Generation(1), 2});
   ASSERT_EQ(Reported<report::Stopped>().size(), 1);
   EXPECT_EQ(Reported<report::Stopped>()[0].left, 3);
+}
+
+TEST_F(GangTest, TakesTheAnswerToAnEarlierStopForNoAnswer) {
+  AddTwo();
+  gang_->Send(StartAll());
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{Generation(1)});
+  gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
+  gang_->Send(order::Stop{Generation(2), 15, {}});
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{Generation(1)});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{Generation(2)});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 2);
 }
 
 TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
   AddTwo();
   gang_->Send(StartAll());
-  gang_->Send(order::Stop{15, seconds(1)});
-  nodes_["a"]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, seconds(1)});
+  nodes_["a"]->report(report::Stopped{Generation(1)});
   nodes_["b"]->report(report::Gone{"the connection closed"});
   EXPECT_EQ(Reported<report::Stopped>().size(), 1);
   ASSERT_EQ(Reported<report::NodeLost>().size(), 1);
   EXPECT_EQ(Reported<report::NodeLost>()[0].name, "b");
   EXPECT_EQ(Reported<report::NodeLost>()[0].ranks, (RankRange{2, 2}));
-  gang_->Send(order::Stop{9, {}});
+  gang_->Send(order::Stop{Generation(1), 9, {}});
   EXPECT_EQ(Reported<report::Stopped>().size(), 2) << "nothing runs any more";
   gang_->Send(order::TellWords{Rank(2), Generation(1), Generation(1)});
   EXPECT_EQ(Reported<report::Words>().size(), 1) << "nobody is left to ask";
@@ -138,8 +151,8 @@ TEST_F(GangTest, DoesNotWaitForANodeThatIsGone) {
 TEST_F(GangTest, GivesUpWhoDoesNotStopInTime) {
   AddTwo();
   gang_->Send(StartAll());
-  gang_->Send(order::Stop{15, {}});
-  nodes_["a"]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  nodes_["a"]->report(report::Stopped{Generation(1)});
   gang_->Send(order::GiveUp{});
   EXPECT_EQ(Reported<report::NodeLost>().at(0).name, "b");
   EXPECT_EQ(Reported<report::Stopped>().size(), 1);
@@ -176,8 +189,8 @@ TEST_F(GangTest, GoesOnWithThoseThatAreThereWhereFewerWillDo) {
   EXPECT_EQ(Ordered<order::Start>("c").at(0).world, 6);
   EXPECT_TRUE(Reported<report::Resized>().empty());
   nodes_["a"]->report(report::Gone{"the connection closed"});
-  gang_->Send(order::Stop{15, {}});
-  for (const char* name : {"b", "c"}) nodes_[name]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  for (const char* name : {"b", "c"}) nodes_[name]->report(report::Stopped{Generation(1)});
   gang_->Send(order::Start{.generation = Generation(2)});
   ASSERT_EQ(Reported<report::Resized>().size(), 1);
   EXPECT_EQ(Reported<report::Resized>()[0].world, 4);
@@ -219,8 +232,8 @@ TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {
   EXPECT_TRUE(Ordered<order::Start>("b").empty()) << "not in the middle";
   nodes_["b"]->report(report::Progress{});
   EXPECT_TRUE(Reported<report::Progress>().empty()) << "it has no ranks yet";
-  gang_->Send(order::Stop{15, {}});
-  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  for (const char* name : {"a", "b"}) nodes_[name]->report(report::Stopped{Generation(1)});
   EXPECT_EQ(Reported<report::Stopped>().size(), 1);
   gang_->Send(order::Start{.generation = Generation(2)});
   EXPECT_EQ(Reported<report::Resized>().back().world, 4);
@@ -244,12 +257,29 @@ TEST_F(GangTest, StopsSurvivorsBeforeRanksAreNumberedAnew) {
   }
   nodes_["c"]->report(report::Exited{Rank(5), Generation(1)});
   EXPECT_TRUE(Reported<report::Exited>().empty()) << "there is no such rank any more";
-  for (const char* name : {"a", "c"}) nodes_[name]->report(report::Stopped{});
+  for (const char* name : {"a", "c"}) nodes_[name]->report(report::Stopped{Generation(1)});
   EXPECT_TRUE(Reported<report::Stopped>().empty()) << "nobody ordered it";
   EXPECT_EQ(Ordered<order::Seat>("c").back().first, 2);
   const order::Start part = Ordered<order::Start>("c").back();
   EXPECT_THAT(part.ranks, testing::ElementsAre(Rank(2), Rank(3)));
   EXPECT_TRUE(part.keepers.empty());
+}
+
+TEST_F(GangTest, WaitsForTheSurvivorsThatItStopsEvenIfSomebodyJoins) {
+  MakeElastic();
+  for (const char* name : {"a", "b", "c"}) Add(name);
+  gang_->Send(StartAll());
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Start{.generation = Generation(2),
+                           .ranks = {Rank(2), Rank(3)},
+                           .keepers = {Rank(0), Rank(1), Rank(4), Rank(5)}});
+  Add("d");
+  EXPECT_TRUE(Ordered<order::Start>("d").empty()) << "the survivors still run";
+  for (const char* name : {"a", "c"}) nodes_[name]->report(report::Stopped{Generation(1)});
+  EXPECT_EQ(Reported<report::Resized>().back().world, 6);
+  const order::Start part = Ordered<order::Start>("c").back();
+  EXPECT_EQ(part.ranks.size(), 2);
+  EXPECT_TRUE(part.keepers.empty()) << "nobody was left to keep";
 }
 
 TEST_F(GangTest, GoesOnStartingWhenASurvivorIsLostWhileItIsStopped) {
@@ -258,7 +288,7 @@ TEST_F(GangTest, GoesOnStartingWhenASurvivorIsLostWhileItIsStopped) {
   gang_->Send(StartAll());
   nodes_["b"]->report(report::Gone{"the connection closed"});
   gang_->Send(order::Start{.generation = Generation(2), .keepers = {Rank(0), Rank(4)}});
-  nodes_["a"]->report(report::Stopped{});
+  nodes_["a"]->report(report::Stopped{Generation(1)});
   nodes_["c"]->report(report::Gone{"the connection closed"});
   EXPECT_EQ(Reported<report::NodeLost>().back().ranks.count, 0);
   const order::Start part = Ordered<order::Start>("a").back();
@@ -286,8 +316,8 @@ TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   gang_->Send(StartAll());
   nodes_["a"]->report(report::Lost{"muster-shim died"});
   EXPECT_EQ(Reported<report::NodeLost>().size(), 1);
-  gang_->Send(order::Stop{15, {}});
-  nodes_["b"]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  nodes_["b"]->report(report::Stopped{Generation(1)});
   EXPECT_EQ(Reported<report::Stopped>().size(), 1);
   gang_->Send(StartAll());
   EXPECT_EQ(Ordered<order::Renew>("a").size(), 1);
@@ -299,8 +329,8 @@ TEST_F(GangTest, TellsOfTheRanksOfANodeThatFindsNoOtherShim) {
   AddTwo();
   gang_->Send(StartAll());
   nodes_["a"]->report(report::Lost{"muster-shim died"});
-  gang_->Send(order::Stop{15, {}});
-  nodes_["b"]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  nodes_["b"]->report(report::Stopped{Generation(1)});
   // The node of this process answers at once.
   nodes_["a"]->on_renew = [node = nodes_["a"]] {
     node->report(report::Failed{Error(Code::kExhausted, "no process can be started")});
@@ -308,8 +338,8 @@ TEST_F(GangTest, TellsOfTheRanksOfANodeThatFindsNoOtherShim) {
   gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
   EXPECT_EQ(Reported<report::NodeLost>().back().ranks, (RankRange{0, 2}));
   EXPECT_EQ(Ordered<order::Start>("b").size(), 2);
-  gang_->Send(order::Stop{15, {}});
-  nodes_["b"]->report(report::Stopped{});
+  gang_->Send(order::Stop{Generation(2), 15, {}});
+  nodes_["b"]->report(report::Stopped{Generation(2)});
   EXPECT_EQ(Reported<report::Stopped>().size(), 2);
 }
 

@@ -43,11 +43,7 @@ RunOutcome RunLoop::End() {
   if (!node_end_) EndNode();  // the loop itself failed
   // Who joins now finds nobody, and needs no token.
   control_.reset();
-  hub_.reset();
-  ssh_.reset();
-  for (const char* name : {"join-token", "join-url"}) {
-    if (join_token_) static_cast<void>(folder_.files().RemoveAll(folder_.At(name)));
-  }
+  join_.reset();
   NoteCommitted(kLastLook);
   RunOutcome outcome;
   outcome.exit_code = verdict.exit_code;

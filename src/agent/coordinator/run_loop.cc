@@ -90,7 +90,8 @@ Status RunLoop::SetUp() {
   if (options_.nodes > 1 || options_.leads_only) {
     MUSTER_TRY(SetUpGang());
   } else {
-    node_ = MUSTER_TRY(MakeOwnNode([this](const Report& said) { Hear(said); }));
+    node_ = MUSTER_TRY(
+        MakeOwnNode({0, options_.ranks}, [this](const Report& said) { Hear(said); }));
     node_->Send(order::Seat{0});
   }
   if (!ground_.loop) ListenForVerbs();
@@ -107,16 +108,16 @@ Status RunLoop::WatchSupervisor() {
           .ending = {.code = 128 + SIGKILL},
           .text = "the process that was started as muster run is gone"});
     // As long as workers have whose shim is left alone.
-    if (state_.phase == Phase::kEnding) node_->Send(order::Stop{SIGTERM, kOrphanGrace});
+    if (state_.phase == Phase::kEnding) node_->Send(order::Stop{state_.generation, SIGTERM, kOrphanGrace});
   });
   supervisor_ = MUSTER_TRY(std::move(watch));
   return Ok();
 }
 
-Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report) {
+Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(RankRange ranks, OnReport on_report) {
   auto node = MUSTER_TRY(
       NodeRunner::Create({.job = &options_,
-                          .ranks = options_.ranks / options_.nodes,
+                          .ranks = ranks.count,
                           .run_id = run_id_,
                           .shim_id = run_id_,
                           .folder = folder_.path(),
@@ -126,7 +127,7 @@ Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(OnReport on_report) {
                           .clock = &clock_,
                           .soft_nofile = host_.soft_nofile,
                           .kept = &kept_fds_,
-                          .place = resumed_ ? std::optional(PlaceOfNode()) : std::nullopt},
+                          .place = resumed_ ? std::optional(PlaceOfNode(ranks)) : std::nullopt},
                          *loop_, std::move(on_report)));
   omp_threads_ = node->omp_threads();
   return node;
@@ -152,7 +153,9 @@ RunOutcome RunLoop::Run() {
 void RunLoop::TellStart() {
   console_->Say(
       fmt::format("muster: {}, run folder {}", Counted(options_.ranks, "rank"), folder_.path()));
-  if (hub_) TellHowToJoin();
+  if (const auto command = join_ ? join_->JoinCommand() : std::nullopt) {
+    console_->Say("muster: on each other node: " + *command);
+  }
   if (options_.ranks > 1 && omp_threads_ > 1) {
     console_->Say(
         fmt::format("muster: OMP_NUM_THREADS is {} for each rank, cores / ranks; "
@@ -200,7 +203,7 @@ void RunLoop::Take(const Event& event) {
   Plan plan = Advance(std::move(state_), event, clock_.Now(), options_.policy);
   state_ = std::move(plan.next);
   // Before anything is done: who finds us dead does it, or does it again.
-  Save();
+  plan.actions.empty() ? SaveSoon() : Save();
   if (event.kind == Event::Kind::kExited) NoteExit(event, before);
   NotePhase(before, plan);
   TellRules(before);
@@ -282,7 +285,7 @@ order::Start RunLoop::StartOf(const Action& action) const {
 void RunLoop::StopRanks(const Action& action) {
   start_.reset();
   CloseStore();
-  node_->Send(order::Stop{action.signal, action.grace});
+  node_->Send(order::Stop{state_.generation, action.signal, action.grace});
   // An fsync takes as long as the stop does; nothing needs them one after the other.
   if (state_.next) WriteGenerationOnce(Generation(state_.generation.value() + 1));
 }
@@ -317,7 +320,7 @@ void RunLoop::ArmTick() {
   tick_ = loop_->At(state_.deadline, [this, phase] {
     tick_.reset();
     if (phase == Phase::kStopping || phase == Phase::kEnding) {
-      if (hub_) return node_->Send(order::GiveUp{});
+      if (gang_ != nullptr) return node_->Send(order::GiveUp{});
       node_deaf_ = true;
       return LoseShim("muster-shim does not answer; it was killed, and every worker with it");
     }

@@ -11,12 +11,13 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "agent/coordinator/hang_watch.h"
+#include "agent/coordinator/gang.h"
 #include "agent/coordinator/job_state.h"
+#include "agent/coordinator/join_point.h"
 #include "agent/coordinator/plan.h"
 #include "agent/coordinator/quiet_watch.h"
 #include "agent/coordinator/stack_calls.h"
@@ -27,8 +28,6 @@
 #include "agent/logs/console.h"
 #include "agent/node/node.h"
 #include "agent/node/node_runner.h"
-#include "agent/remote/agent_hub.h"
-#include "agent/remote/ssh_agents.h"
 #include "agent/run/accounting.h"
 #include "agent/run/committed.h"
 #include "agent/run/event_log.h"
@@ -102,26 +101,25 @@ class RunLoop {
           RunGround ground);
   Status SetUp();
   Status WatchSupervisor();
-  Result<std::unique_ptr<Node>> MakeOwnNode(OnReport on_report);
+  Result<std::unique_ptr<Node>> MakeOwnNode(RankRange ranks, OnReport on_report);
   void TellStart();
 
   // run_resume.cc: in the place of one that died
   template <typename A>
   void FieldsOfRun(A& a);
   void Save();
+  void SaveSoon();
   bool Restore();
-  NodePlace PlaceOfNode() const;
+  NodePlace PlaceOfNode(RankRange ranks) const;
   void GoOn();
   void TellGoOn();
 
   // run_nodes.cc: several hosts
-  Result<net::Address> ListenAddress() const;
   Status SetUpGang();
-  Status AddOwnNode(Gang& gang);
-  Status StartSsh();
-  void SshEnded(const std::string& host, const os::Exit& exit);
+  Status OpenJoinPoint(const net::Address& address);
+  Status AddOwnNode();
+  bool SshEnded(const std::string& what, bool joined);
   JobTicket Ticket() const;
-  void TellHowToJoin();
 
   // run_loop.cc: events in, orders out
   void Feed(Event event);
@@ -256,12 +254,9 @@ class RunLoop {
   std::map<Generation, StackNote> stacks_;  ///< of hangs, by the generation of their faults
   std::uint32_t stack_files_ = 0;           ///< so many were written
   bool ends_behind_stacks_ = false;
-  std::unique_ptr<AgentHub> hub_;  ///< of several nodes
   std::string store_host_ = kThisHost;
-  std::optional<net::JoinToken> join_token_;  ///< in join-token, as long as the run lives
-  std::string join_url_;
-  std::unique_ptr<SshAgents> ssh_;
-  std::set<std::string> joined_;  ///< nodes that did, by name
+  Gang* gang_ = nullptr;             ///< the node, of several nodes
+  std::unique_ptr<JoinPoint> join_;  ///< the same
   std::uint32_t omp_threads_ = 0;
   bool node_deaf_ = false;  ///< its shim does not answer
   std::optional<report::Ended> node_end_;
@@ -284,6 +279,10 @@ class RunLoop {
   std::optional<FaultPlace> last_fault_;
   bool told_exec_ = false;
   bool resumed_ = false;  ///< another coordinator was here before
+  std::optional<JoinPlace> join_place_;  ///< of the saved state, as the next
+  std::optional<GangPlace> gang_place_;
+  Instant save_due_{};  ///< not before, unless something must be done
+  std::optional<os::TimerId> save_timer_;
   std::optional<health::KernelLog> kernel_log_;
   health::NodeScore node_score_;          ///< of this host
   std::pair<int, Instant> told_loading_;  ///< of which zygote, and when again

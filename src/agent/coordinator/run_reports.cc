@@ -113,6 +113,7 @@ void RunLoop::On(const report::Progress& report) {
 }
 
 void RunLoop::On(const report::Stopped& report) {
+  if (report.generation < state_.generation) return;  // of an earlier stop, which was ordered twice
   if (report.left != 0) {
     console_->Say(fmt::format("muster: {} processes do not die of SIGKILL; going on without them",
                               report.left));

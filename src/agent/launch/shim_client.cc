@@ -120,10 +120,11 @@ Status ShimClient::Signal(int signal, std::uint32_t rank, bool only_if_caught) {
   return Send(message);
 }
 
-Status ShimClient::Stop(int signal, std::chrono::nanoseconds grace) {
+Status ShimClient::Stop(Generation generation, int signal, std::chrono::nanoseconds grace) {
   auto message = shim::Message<shim::Stop>(shim::Type::kStop);
   message.signal = signal;
   message.grace_ns = static_cast<std::uint64_t>(grace.count());
+  message.generation = generation.value();
   return Send(message);
 }
 

@@ -11,6 +11,7 @@
 #include "agent/shim/protocol.h"
 #include "base/fd.h"
 #include "base/result.h"
+#include "base/strong_id.h"
 #include "os/process.h"
 
 namespace muster::agent {
@@ -61,7 +62,7 @@ class ShimClient {
   Status StartWorker(const WorkerStart& start, const WorkerFds& fds);
   /// To one rank, or to all; `only_if_caught`: of them those that have a handler.
   Status Signal(int signal, std::uint32_t rank = shim::kAllRanks, bool only_if_caught = false);
-  Status Stop(int signal, std::chrono::nanoseconds grace);
+  Status Stop(Generation generation, int signal, std::chrono::nanoseconds grace);
   Status Goodbye();
   /// A program beside the workers, which may trace them. It shows by what it writes to `fds.out`.
   Status StartHelper(const WorkerFds& fds);

@@ -57,6 +57,7 @@ struct Abort {
 /// `signal`, `grace` to end, then everything is killed. Answered by Stopped. A second one shortens
 /// the grace.
 struct Stop {
+  Generation generation;  ///< and everything older
   int signal = 0;
   nanoseconds grace{};
 };
@@ -149,6 +150,7 @@ struct Progress {
   std::uint64_t missed = 0;  ///< steps that were overwritten before they were read, in all
 };
 struct Stopped {
+  Generation generation;   ///< of the Stop that it answers, or a newer one
   std::uint32_t left = 0;  ///< processes that survived SIGKILL
 };
 struct RuleFired {

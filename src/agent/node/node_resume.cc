@@ -139,7 +139,7 @@ Status NodeRunner::ResumeLogs(Rank rank, std::vector<Fd> fds) {
 /// Who ended while nobody listened; it may have been told before.
 void NodeRunner::TellMissed(const NodePlace& place) {
   // The answer may have been read.
-  if (place.stops) Do(order::Stop{SIGKILL, {}});
+  if (place.stops) Do(order::Stop{*place.stops, SIGKILL, {}});
   const std::vector<shim::Exited> missed = std::exchange(missed_, {});
   for (const shim::Exited& exited : missed) Handle(exited);
   for (std::uint32_t i = 0; i < workers_.size(); ++i) {

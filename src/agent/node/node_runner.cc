@@ -146,12 +146,13 @@ void NodeRunner::Do(const order::Abort& order) { launcher_->AbortCollectives(ord
 
 void NodeRunner::Do(const order::Stop& order) {
   start_.reset();
-  stopping_ = stop_unanswered_ = true;
+  stopping_ = true;
+  stop_unanswered_ = order.generation;
   if (links_) links_->CloseAll();
   // A full restart found no new one, and the old one took everything along.
-  if (!shim_) return Tell(report::Stopped{});
+  if (!shim_) return Tell(report::Stopped{order.generation});
   if (!shim_watch_) return LoseShim("muster-shim cannot be watched");
-  if (!shim_->Stop(order.signal, order.grace)) {
+  if (!shim_->Stop(order.generation, order.signal, order.grace)) {
     LoseShim("muster-shim died, and every worker with it");
   }
 }

@@ -33,7 +33,7 @@ struct NodePlace {
   std::vector<std::uint8_t> runs{};      ///< by rank: 1, its process was there
   std::vector<std::uint64_t> records{};  ///< by rank: of its steps the last that was reported
   std::uint32_t first = 0;               ///< its ranks begin with this one
-  bool stops = false;                    ///< a Stop was ordered, and nobody heard it answered
+  std::optional<Generation> stops;       ///< a Stop of it was ordered, and nobody heard it answered
   bool use_zygote = true;                ///< it is not broken, as far as there is one
 };
 
@@ -183,7 +183,7 @@ class NodeRunner final : public Node {
   Generation generation_;
   Instant generation_begin_{};
   bool stopping_ = false;
-  bool stop_unanswered_ = false;
+  std::optional<Generation> stop_unanswered_;  ///< its generation
   std::optional<order::Start> start_;  ///< waits for the zygote
   std::vector<order::TellWords> words_;
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak

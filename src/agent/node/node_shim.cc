@@ -90,8 +90,9 @@ void NodeRunner::Handle(const ShimMessage& message) {
   } else if (const auto* exited = std::get_if<shim::Exited>(&message)) {
     HandleExited(*exited);
   } else if (const auto* stopped = std::get_if<shim::Stopped>(&message)) {
-    stop_unanswered_ = false;
-    Tell(report::Stopped{stopped->left});
+    const Generation generation(stopped->generation);
+    if (stop_unanswered_ && generation >= *stop_unanswered_) stop_unanswered_.reset();
+    Tell(report::Stopped{generation, stopped->left});
   }
 }
 

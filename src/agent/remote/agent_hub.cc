@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
-
-#include "agent/remote/remote_peer.h"
 
 namespace muster::agent {
 namespace {
@@ -17,14 +16,65 @@ constexpr auto kStandstill = std::chrono::seconds(1);
 
 }  // namespace
 
-AgentHub::AgentHub(os::EventLoop& loop, JobTicket ticket, std::string version, OnJoin on_join)
+AgentHub::AgentHub(os::EventLoop& loop, HubOptions& options, OnJoin on_join)
     : loop_(loop),
-      ticket_(std::move(ticket)),
-      version_(std::move(version)),
-      on_join_(std::move(on_join)) {}
+      ticket_(std::move(options.ticket)),
+      version_(std::move(options.version)),
+      on_join_(std::move(on_join)),
+      keep_(std::move(options.keep)) {
+  if (!options.place) return;
+  joined_ = options.place->joined;
+  for (HubPlace::Peer& was : options.place->peers) {
+    resumed_.push_back(MakePeer(was.agent, was.place.name));
+    resumed_.back()->GoOn(std::move(was.place));
+  }
+}
 
 AgentHub::~AgentHub() {
-  if (pulse_timer_) loop_.Remove(*pulse_timer_);
+  for (auto* timer : {&pulse_timer_, &release_timer_}) {
+    if (*timer) loop_.Remove(**timer);
+  }
+}
+
+std::shared_ptr<RemotePeer> AgentHub::MakePeer(const std::string& agent, const std::string& name) {
+  auto peer = std::make_shared<RemotePeer>(loop_, name, ticket_.ranks_per_node, ticket_.lease);
+  if (keep_) peer->HoldBack([this] { ReleaseSoon(); });
+  peers_[agent] = peer;
+  return peer;
+}
+
+void AgentHub::Rejoin(const OnJoin& on_join) {
+  for (const auto& peer : std::exchange(resumed_, {})) {
+    const auto known = std::ranges::find_if(
+        peers_, [&](const auto& entry) { return entry.second.lock() == peer; });
+    on_join({known->first, peer->name()}, [&](OnReport on_report) {
+      peer->HearWith(std::move(on_report));
+      return peer;
+    });
+  }
+}
+
+HubPlace AgentHub::place() const {
+  HubPlace place{.joined = joined_};
+  for (const auto& [id, weak] : peers_) {
+    if (const auto peer = weak.lock()) place.peers.push_back({id, peer->place()});
+  }
+  return place;
+}
+
+void AgentHub::Release() {
+  for (const auto& [id, weak] : peers_) {
+    if (const auto peer = weak.lock()) peer->Release();
+  }
+}
+
+/// All orders of a turn leave together.
+void AgentHub::ReleaseSoon() {
+  if (release_timer_) return;
+  release_timer_ = loop_.After(std::chrono::nanoseconds(0), [this] {
+    release_timer_.reset();
+    keep_(true);
+  });
 }
 
 /// A machine that was suspended, or we alone, must not take the agents' silence for their own.
@@ -41,9 +91,9 @@ void AgentHub::Pulse() {
 
 Result<std::unique_ptr<AgentHub>> AgentHub::Listen(os::EventLoop& loop, HubOptions options,
                                                    OnJoin on_join, const MakeRoutes& make_routes) {
-  std::unique_ptr<AgentHub> hub(new AgentHub(loop, std::move(options.ticket),
-                                             std::move(options.version), std::move(on_join)));
+  std::unique_ptr<AgentHub> hub(new AgentHub(loop, options, std::move(on_join)));
   net::ServerOptions server{.address = options.address};
+  server.listening = std::move(options.listening);
   server.tls = std::move(options.tls);
   server.token = options.token;
   server.max_body = kMostReports;
@@ -82,12 +132,12 @@ Result<net::Response> AgentHub::Join(const net::Request& request) {
   }
   JobTicket ticket = ticket_;
   ticket.agent = fmt::format("a{}", ++joined_);
-  auto peer = std::make_shared<RemotePeer>(loop_, join.name, ticket.ranks_per_node, ticket.lease);
-  peers_[ticket.agent] = peer;
-  on_join_(join.name, [&](OnReport on_report) {
+  const auto peer = MakePeer(ticket.agent, join.name);
+  on_join_({ticket.agent, join.name}, [&](OnReport on_report) {
     peer->HearWith(std::move(on_report));
     return peer;
   });
+  if (keep_) keep_(true);
   return net::Response{.body = FormatTicket(ticket)};
 }
 
@@ -116,8 +166,9 @@ Status AgentHub::OpenOrders(const net::Request& request, net::EventStream stream
 Result<net::Response> AgentHub::TakeReports(const net::Request& request) {
   const auto peer = MUSTER_TRY(Find(request));
   const ReportBatch batch = MUSTER_TRY(ParseBatch(request.body));
-  const std::uint64_t taken = MUSTER_TRY(peer->Take(batch));
-  return net::Response{.body = fmt::format(R"({{"taken":{}}})", taken)};
+  MUSTER_TRY(peer->Take(batch));
+  if (peer->owes()) keep_(false);
+  return net::Response{.body = fmt::format(R"({{"taken":{}}})", peer->taken())};
 }
 
 }  // namespace muster::agent

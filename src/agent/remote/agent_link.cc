@@ -189,17 +189,19 @@ void AgentLink::Posted(Result<net::Response> answer) {
       json.is_object() && json.contains("taken") && json["taken"].is_number_unsigned();
   if (!whole) return Finish(Error(Code::kInvalid, "the coordinator's answer to reports is none"));
   const auto taken = json["taken"].get<std::uint64_t>();
+  const std::uint64_t first = first_;
   while (first_ <= taken && !waiting_.empty()) {
     waiting_bytes_ -= waiting_.front().size();
     waiting_.pop_front();
     ++first_;
   }
-  waiting_.empty() ? PostLater() : Post();
+  if (!waiting_.empty() && first_ > first) return Post();
+  // They came, and the coordinator could not keep them yet; an empty batch says that we live.
+  PostAfter(waiting_.empty() ? lease_ / kPostsPerLease : kAgain);
 }
 
-/// An empty batch says that we live.
-void AgentLink::PostLater() {
-  post_timer_ = loop_.After(lease_ / kPostsPerLease, [this] {
+void AgentLink::PostAfter(milliseconds delay) {
+  post_timer_ = loop_.After(delay, [this] {
     post_timer_.reset();
     Post();
   });

@@ -77,7 +77,7 @@ class AgentLink {
   void Reached();
   /// After a failure: again in a while, or the end.
   void Again(const Error& error, std::optional<os::TimerId>* timer, std::function<void()> what);
-  void PostLater();
+  void PostAfter(std::chrono::milliseconds delay);
   void Finish(const Error& error);
 
   os::EventLoop& loop_;

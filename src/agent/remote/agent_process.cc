@@ -301,13 +301,13 @@ void AgentProcess::LoseLink(const Error& error) {
 /// means at once.
 void AgentProcess::Leave(int exit_code, const std::string& why, nanoseconds grace) {
   if (ended_ || !node_) return loop_->Stop();
-  if (leaving_) return node_->Send(order::Stop{SIGKILL, {}});
+  if (leaving_) return node_->Send(order::Stop{node_->place().generation, SIGKILL, {}});
   leaving_ = true;
   exit_code_ = exit_code;
   Say("leaving, and its workers with it: " + why);
   link_->Send(report::Gone{why});
   Save();
-  node_->Send(order::Stop{SIGTERM, grace});
+  node_->Send(order::Stop{node_->place().generation, SIGTERM, grace});
 }
 
 /// The run may end while the coordinator cannot be reached: its folder knows.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/wire/wire.h"
@@ -37,14 +38,40 @@ void RemotePeer::Send(const Order& order) {
     ranks_.first = seat->first;
   }
   unseen_.push_back({++orders_, wire::Encode(order)});
-  Deliver(unseen_.back());
+  if (on_order_) return on_order_();
+  Release();
 }
 
-void RemotePeer::Deliver(const Sent& order) {
-  if (!stream_ || !stream_->open()) return;  // the next stream brings it
-  // One that takes nothing any more ends; its end is heard in a later turn.
-  static_cast<void>(
-      stream_->Send({.id = std::to_string(order.number), .type = "order", .data = order.text}));
+void RemotePeer::Release() {
+  kept_orders_ = orders_;
+  kept_reports_ = reports_;
+  Deliver();
+}
+
+void RemotePeer::Deliver() {
+  for (const SentOrder& order : unseen_) {
+    if (!stream_ || !stream_->open()) return;  // the next stream brings them
+    if (order.number <= delivered_ || order.number > kept_orders_) continue;
+    delivered_ = order.number;
+    // One that takes nothing any more ends; its end is heard in a later turn.
+    static_cast<void>(
+        stream_->Send({.id = std::to_string(order.number), .type = "order", .data = order.text}));
+  }
+}
+
+void RemotePeer::GoOn(PeerPlace place) {
+  ranks_ = place.ranks;
+  seated_ = place.seated;
+  before_ = place.before;
+  kept_orders_ = orders_ = place.orders;
+  kept_reports_ = reports_ = place.reports;
+  unseen_.assign(std::make_move_iterator(place.unseen.begin()),
+                 std::make_move_iterator(place.unseen.end()));
+  follows_ = true;
+}
+
+PeerPlace RemotePeer::place() const {
+  return {name_, ranks_, seated_, before_, orders_, reports_, {unseen_.begin(), unseen_.end()}};
 }
 
 void RemotePeer::Open(net::EventStream stream, std::uint64_t seen) {
@@ -57,16 +84,18 @@ void RemotePeer::Open(net::EventStream stream, std::uint64_t seen) {
   });
   stream_ = std::move(stream);
   Forget(seen);
-  for (const Sent& order : unseen_) Deliver(order);
+  delivered_ = seen;
+  Deliver();
 }
 
 void RemotePeer::Forget(std::uint64_t seen) {
   while (!unseen_.empty() && unseen_.front().number <= seen) unseen_.pop_front();
 }
 
-Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
+Status RemotePeer::Take(const ReportBatch& batch) {
   heard_ = loop_.Now();
   const auto offset = Offset(batch.sent);
+  if (batch.first > reports_ + 1 && follows_) reports_ = batch.first - 1;
   if (batch.first > reports_ + 1) {
     return Error(Code::kInvalid, fmt::format("reports from {} on, but {} was the last to come",
                                              batch.first, reports_));
@@ -84,13 +113,15 @@ Result<std::uint64_t> RemotePeer::Take(const ReportBatch& batch) {
       return report.error();
     }
     if (gone_) break;
+    // What the heartbeats show comes again in a moment.
+    if (!std::holds_alternative<report::Progress>(*report)) newest_to_keep_ = reports_;
     if (const auto* left = std::get_if<report::Gone>(&*report)) {
       Lose(left->reason, heard_);
       break;
     }
     on_report_(std::move(*report));
   }
-  return reports_;
+  return Ok();
 }
 
 /// The quickest way that a batch took is the nearest to none.

@@ -108,17 +108,19 @@ class RemotePeerTest : public testing::Test {
 };
 
 TEST_F(RemotePeerTest, TakesEachReportOnce) {
-  const Report one = report::Stopped{1};
-  const Report two = report::Stopped{2};
-  EXPECT_EQ(*peer_->Take(Batch(1, {one})), 1);
-  EXPECT_EQ(*peer_->Take(Batch(1, {one, two})), 2) << "the answer to the first was lost";
-  EXPECT_EQ(*peer_->Take(Batch(3, {})), 2) << "it only says that it lives";
+  const Report one = report::Stopped{Generation(1), 1};
+  const Report two = report::Stopped{Generation(1), 2};
+  EXPECT_TRUE(peer_->Take(Batch(1, {one})));
+  EXPECT_TRUE(peer_->Take(Batch(1, {one, two}))) << "the answer to the first was lost";
+  EXPECT_EQ(peer_->taken(), 2);
+  EXPECT_TRUE(peer_->Take(Batch(3, {}))) << "it only says that it lives";
+  EXPECT_EQ(peer_->taken(), 2);
   ASSERT_EQ(heard_.size(), 2);
   EXPECT_EQ(std::get<report::Stopped>(heard_[1]).left, 2);
 }
 
 TEST_F(RemotePeerTest, RefusesABatchBehindAGap) {
-  EXPECT_FALSE(peer_->Take(Batch(2, {report::Stopped{1}})));
+  EXPECT_FALSE(peer_->Take(Batch(2, {report::Stopped{Generation(1), 1}})));
   EXPECT_TRUE(heard_.empty());
 }
 
@@ -127,12 +129,12 @@ TEST_F(RemotePeerTest, LetsGoOfAnAgentThatSpeaksOfRanksOfOthers) {
   EXPECT_FALSE(taken);
   ASSERT_EQ(heard_.size(), 1);
   EXPECT_THAT(std::get<report::Gone>(heard_[0]).reason, testing::HasSubstr("'rank' is 1"));
-  EXPECT_TRUE(peer_->Take(Batch(2, {report::Stopped{1}})));
+  EXPECT_TRUE(peer_->Take(Batch(2, {report::Stopped{Generation(1), 1}})));
   EXPECT_EQ(heard_.size(), 1) << "nothing is heard of it any more";
 }
 
 TEST_F(RemotePeerTest, IsGoneWhenTheAgentLeaves) {
-  EXPECT_TRUE(peer_->Take(Batch(1, {report::Gone{"it was told to end"}, report::Stopped{1}})));
+  EXPECT_TRUE(peer_->Take(Batch(1, {report::Gone{"it was told to end"}, report::Stopped{Generation(1), 1}})));
   ASSERT_EQ(heard_.size(), 1);
   EXPECT_EQ(std::get<report::Gone>(heard_[0]).reason, "it was told to end");
 }

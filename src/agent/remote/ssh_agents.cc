@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "base/write_all.h"
+#include "os/wait_fd.h"
 #include "profile/report/go_on.h"
 #include "spec/env.h"
 
@@ -19,8 +21,11 @@ namespace muster::agent {
 namespace {
 
 constexpr auto kLeave = std::chrono::seconds(5);
+constexpr auto kAgain = std::chrono::seconds(5);
 constexpr int kPipeBytes = 1 << 20;
 constexpr std::size_t kMostLine = 1 << 20;
+
+std::string NameOf(std::size_t index) { return fmt::format("ssh.{}", index); }
 
 /// Byte by byte: what follows is not ours to take.
 Result<std::string> ReadLine(int fd) {
@@ -73,6 +78,10 @@ Result<std::unique_ptr<SshAgents>> SshAgents::Start(os::EventLoop& loop, const S
   const auto path = spec::ProcessEnv()("PATH").value_or("/usr/bin:/bin");
   const std::string program = MUSTER_TRY(os::FindProgram(options.ssh.at(0), path));
   std::unique_ptr<SshAgents> agents(new SshAgents(loop, options, program, std::move(on_end)));
+  if (options.place) {
+    MUSTER_TRY(agents->TakeOver(*options.place));
+    return agents;
+  }
   for (const std::string& host : options.hosts) {
     MUSTER_TRY(agents->StartOne(host));
   }
@@ -107,34 +116,76 @@ Status SshAgents::StartOne(const std::string& host) {
   if (const Written written = WriteAll(lifeline.get(), AsBytes(first)); written.error != 0) {
     return ErrnoError(fmt::format("hand {} bytes to ssh {}", first.size(), host), written.error);
   }
+  options_.kept->Keep(NameOf(hosts_.size()), {lifeline.get(), process.pidfd()});
+  return Hold({host, std::move(lifeline), std::move(process)});
+}
+
+Status SshAgents::Hold(Host host) {
   const std::size_t index = hosts_.size();
-  const os::WatchId watch = MUSTER_TRY(
-      loop_.Watch(process.pidfd(), EPOLLIN, [this, index](std::uint32_t) { Reap(index); }));
-  hosts_.push_back({host, std::move(lifeline), std::move(process), watch});
+  if (!host.ended) {
+    host.watch = MUSTER_TRY(
+        loop_.Watch(host.process.pidfd(), EPOLLIN, [this, index](std::uint32_t) { Reap(index); }));
+  }
+  hosts_.push_back(std::move(host));
   return Ok();
+}
+
+/// They are children of the supervisor now. One that ended in the meantime is found to have at once.
+Status SshAgents::TakeOver(const std::vector<SshPlace>& place) {
+  for (const SshPlace& was : place) {
+    std::vector<Fd> kept = options_.kept->Take(NameOf(hosts_.size()));
+    const bool there = !was.ended && kept.size() == 2;
+    Host host{was.host, Fd(), os::Process(0, Fd())};
+    host.ended = !there;
+    host.ours = false;
+    if (there) {
+      host.lifeline = std::move(kept[0]);
+      host.process = os::Process(0, std::move(kept[1]));
+    }
+    MUSTER_TRY(Hold(std::move(host)));
+    if (!there) StartAgain(was.host);
+  }
+  return Ok();
+}
+
+std::vector<SshPlace> SshAgents::place() const {
+  std::vector<SshPlace> place;
+  for (const Host& host : hosts_) place.push_back({host.name, host.ended});
+  return place;
+}
+
+void SshAgents::StartAgain(const std::string& host) {
+  again_.push_back(loop_.After(kAgain, [this, host] { static_cast<void>(StartOne(host)); }));
 }
 
 void SshAgents::Reap(std::size_t index) {
   Host& host = hosts_[index];
-  const auto exit = host.process.Poll();
-  if (host.ended || (exit && !*exit)) return;
+  if (host.ended) return;
+  std::optional<os::Exit> exit;
+  if (host.ours) {
+    const auto polled = host.process.Poll();
+    if (polled && !*polled) return;
+    exit = polled ? **polled : os::Exit{.code = 255};
+  }
   host.ended = true;
   loop_.Remove(host.watch);
+  options_.kept->Drop(NameOf(index));
   const std::string name = host.name;
-  on_end_(name, exit ? **exit : os::Exit{.code = 255});
+  on_end_(name, exit);
 }
 
 SshAgents::~SshAgents() {
+  for (const os::TimerId timer : again_) loop_.Remove(timer);
+  for (std::size_t i = 0; i < hosts_.size(); ++i) options_.kept->Drop(NameOf(i));
   for (Host& host : hosts_) host.lifeline.Reset();
   const Instant deadline = MonotonicClock::now() + kLeave;
   for (const Host& host : hosts_) {
     if (host.ended) continue;
     loop_.Remove(host.watch);
     const auto left = std::max(std::chrono::nanoseconds(0), deadline - MonotonicClock::now());
-    const auto exit = host.process.Wait(left);
-    if (exit && *exit) continue;
-    static_cast<void>(host.process.Send(SIGKILL));
-    static_cast<void>(host.process.Wait(kLeave));
+    const auto ended = os::WaitFd(host.process.pidfd(), POLLIN, left);
+    if (!ended || !*ended) static_cast<void>(host.process.Send(SIGKILL));
+    if (host.ours) static_cast<void>(host.process.Wait(kLeave));
   }
 }
 

@@ -2,19 +2,28 @@
 // Agents of other hosts, started by ssh: one child process a host, which runs `muster agent` there.
 // The agent gets its token, and the variables of ours that its workers need, by its standard input,
 // which stays open as its lifeline: it leaves when we are gone. What it prints comes through ssh.
+// Lifelines are kept (keep/): another process of the run takes the sessions over.
 //
 // The coordinator's loop thread only.
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/keep/kept.h"
 #include "base/fd.h"
 #include "os/event_loop.h"
 #include "os/process.h"
 
 namespace muster::agent {
+
+/// One that was started.
+struct SshPlace {
+  std::string host;
+  bool ended = false;
+};
 
 struct SshOptions {
   std::vector<std::string> ssh;  ///< the program and its options; found in PATH
@@ -23,17 +32,21 @@ struct SshOptions {
   std::string url;     ///< to join at
   std::string token;
   std::vector<std::string> environment;  ///< "NAME=value", for workers
+  Kept* kept = nullptr;                  ///< outlives them
+  std::optional<std::vector<SshPlace>> place{};
 };
 
 class SshAgents {
  public:
-  using OnEnd = std::function<void(const std::string& host, const os::Exit& exit)>;
+  /// Without an exit: it was no child of this process.
+  using OnEnd = std::function<void(const std::string& host, const std::optional<os::Exit>& exit)>;
 
-  /// NotFound: there is no such ssh. `on_end` hears of every ssh that ends, also when all is well.
+  /// Starts one a host, or takes over those of a place. NotFound: there is no such ssh. `on_end` hears of every ssh that ends, also when all is well.
   static Result<std::unique_ptr<SshAgents>> Start(os::EventLoop& loop, const SshOptions& options,
                                                   OnEnd on_end);
-  /// Once more, on a host whose ssh has ended.
-  Status StartOne(const std::string& host);
+  /// Once more in a moment, on a host whose ssh has ended.
+  void StartAgain(const std::string& host);
+  std::vector<SshPlace> place() const;
   /// Lets go of the lifelines and waits a moment for the agents to leave.
   ~SshAgents();
 
@@ -42,14 +55,18 @@ class SshAgents {
     std::string name;
     Fd lifeline;
     os::Process process;
-    os::WatchId watch;
+    os::WatchId watch{};
     bool ended = false;
+    bool ours = true;  ///< our child: it tells how it ended
   };
   SshAgents(os::EventLoop& loop, SshOptions options, std::string program, OnEnd on_end)
       : loop_(loop),
         options_(std::move(options)),
         program_(std::move(program)),
         on_end_(std::move(on_end)) {}
+  Status StartOne(const std::string& host);
+  Status TakeOver(const std::vector<SshPlace>& place);
+  Status Hold(Host host);
   void Reap(std::size_t index);
 
   os::EventLoop& loop_;
@@ -57,6 +74,7 @@ class SshAgents {
   const std::string program_;
   OnEnd on_end_;
   std::vector<Host> hosts_;  ///< every ssh that was started
+  std::vector<os::TimerId> again_;
 };
 
 /// What an agent finds on its standard input when it was started by ssh.

@@ -87,6 +87,7 @@ void Shim::ContinueEnding() {
   stopped_.header.type = Type::kStopped;
   stopped_.left = done ? 0 : left_;
   stopped_.time_ns = NowNs();
+  stopped_.generation = stop_generation_;
   report_stopped_ = true;
   ending_ = Ending::kNo;
   for (Worker& worker : workers_) {

@@ -12,7 +12,7 @@
 namespace muster::agent::shim {
 
 inline constexpr std::uint32_t kMagic = 0x4d485331;  // "1SHM"
-inline constexpr std::uint16_t kVersion = 3;
+inline constexpr std::uint16_t kVersion = 4;
 inline constexpr std::uint32_t kMaxWorkers = 512;  ///< alive at once, on one node
 inline constexpr std::uint32_t kMaxExtraFds = 8;
 inline constexpr std::uint32_t kAllRanks = 0xffffffff;
@@ -80,7 +80,8 @@ struct Stop {
   Header header{};
   std::int32_t signal = 15;
   std::uint32_t reserved = 0;
-  std::uint64_t grace_ns = 0;  ///< 0: kill at once
+  std::uint64_t grace_ns = 0;    ///< 0: kill at once
+  std::uint64_t generation = 0;  ///< the newest that may run; comes back in kStopped
 };
 
 /// A program that looks at workers for the controller, for their stacks: a child of the shim, which
@@ -147,6 +148,7 @@ struct Stopped {
   std::uint32_t left = 0;  ///< processes that survived SIGKILL for 5 s (state D)
   std::uint32_t reserved = 0;
   std::int64_t time_ns = 0;
+  std::uint64_t generation = 0;  ///< of the newest Stop
 };
 
 /// Behind everything that kResync asked for.

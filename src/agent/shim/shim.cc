@@ -179,6 +179,7 @@ void Shim::HandleControl(Packet* packet) {
     SignalWorkers(*packet->As<Signal>());
   } else if (type == Type::kStop && packet->As<Stop>() != nullptr) {
     const Stop& stop = *packet->As<Stop>();
+    if (stop.generation > stop_generation_) stop_generation_ = stop.generation;
     constexpr std::uint64_t kMaxGraceNs = 3600ull * 1'000'000'000;
     BeginStop(stop.signal,
               static_cast<std::int64_t>(stop.grace_ns < kMaxGraceNs ? stop.grace_ns : kMaxGraceNs));

@@ -111,6 +111,7 @@ class Shim {
   bool leaving_ = false;  ///< goodbye, or no controller any more: exit when nothing is left
   Ending ending_ = Ending::kNo;
   int stop_signal_ = 15;
+  std::uint64_t stop_generation_ = 0;  ///< of the newest Stop
   std::int64_t orphan_grace_ns_ = 0;
   std::int64_t deadline_ns_ = 0;    ///< kTerm: when to kill
   std::int64_t kill_began_ns_ = 0;  ///< kKill: when it began

@@ -130,10 +130,10 @@ void AgentModel::Leave() {
 void AgentModel::Leave(const std::string& why, nanoseconds grace) {
   Process& process = *process_;
   if (process.ended || !process.node) return Stop();
-  if (process.leaving) return process.node->Send(order::Stop{SIGKILL, {}});
+  if (process.leaving) return process.node->Send(order::Stop{process.node->generation(), SIGKILL, {}});
   process.leaving = true;
   process.link->Send(report::Gone{why});
-  process.node->Send(order::Stop{SIGTERM, grace});
+  process.node->Send(order::Stop{process.node->generation(), SIGTERM, grace});
 }
 
 /// The process is over, in a later turn.

@@ -150,7 +150,8 @@ void NodeModel::Do(const order::Stop& order) {
   start_.reset();
   starting_.clear();
   stopping_ = true;
-  if (!shim_) return Tell(report::Stopped{});
+  if (!shim_) return Tell(report::Stopped{order.generation});
+  stop_generation_ = order.generation;
   const std::uint64_t stop = ++stop_;
   // Half of them need no grace.
   const nanoseconds takes =
@@ -160,7 +161,7 @@ void NodeModel::Do(const order::Stop& order) {
 
 void NodeModel::StopNow(std::uint64_t stop) {
   if (stop != stop_ || !stopping_) return;
-  report::Stopped stopped;
+  report::Stopped stopped{stop_generation_};
   for (const auto& [id, worker] : std::map(workers_)) {
     if (world_.Chance(mishaps_.dies_late)) {
       ++stopped.left;

@@ -40,6 +40,7 @@ class NodeModel final : public Node, public WorkerOwner {
   /// The agent died; workers outlive it for a moment, or went down with the host.
   void Abandon(bool host_too);
   bool works() const { return !workers_.empty(); }
+  Generation generation() const { return generation_; }
 
  private:
   struct Worker {
@@ -92,6 +93,7 @@ class NodeModel final : public Node, public WorkerOwner {
   bool stopping_ = false;
   bool publishing_ = false;
   std::uint64_t stop_ = 0;  ///< number of the newest stop
+  Generation stop_generation_{};
   Instant stop_by_{};
 };
 

@@ -107,7 +107,7 @@ void Fields(A& a, order::Abort& m) {
 }
 template <typename A>
 void Fields(A& a, order::Stop& m) {
-  a("signal", m.signal), a("grace_ns", m.grace);
+  a("gen", m.generation), a("signal", m.signal), a("grace_ns", m.grace);
 }
 template <typename A>
 void Fields(A& a, order::Kill& m) {
@@ -169,7 +169,7 @@ void Fields(A& a, report::Progress& m) {
 }
 template <typename A>
 void Fields(A& a, report::Stopped& m) {
-  a("left", m.left);
+  a("gen", m.generation), a("left", m.left);
 }
 template <typename A>
 void Fields(A& a, report::RuleFired& m) {

@@ -125,6 +125,65 @@ def test_the_ranks_of_an_agent_that_is_killed_go_on(nodes, tmp_path):
     run.assert_nothing_left()
 
 
+def test_the_ranks_of_all_nodes_go_on_when_the_coordinator_is_killed(nodes, agent, tmp_path):
+    run, (other, spare) = nodes("other", "spare", count=2)
+    run.wait_event("worker_started", rank=3)
+    for count in (1, 2):
+        os.kill(run.coordinator(), signal.SIGKILL)
+        run.wait_event("coordinator_back", count=count)
+    assert not run.events("node_lost") and not run.events("fault")
+    # What came afterwards is led as ever: a death, a node that joins, a node that leaves.
+    run.kill(3)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    late = agent(run, "late")
+    run.wait_event("node_joined", node="late")
+    other.kill()
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.2").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert spare.wait(timeout=30) == late.wait(timeout=30) == 0
+    assert run.result()["restarts"] == 2
+    assert [e["node"] for e in run.events("node_lost")] == ["other"]
+    run.assert_nothing_left()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_death_is_recovered_from_that_nobody_heard_of(nodes, tmp_path, how):
+    """On another node, while the coordinator was stopped and then killed."""
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    os.kill(run.coordinator(), signal.SIGSTOP)
+    run.kill(3, number=how)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    (fault,) = run.events("fault")
+    assert fault["rank"] == 3
+    run.assert_nothing_left()
+
+
+@pytest.mark.parametrize("moment", ["fault", "workers_stopped", "generation_started"])
+def test_a_restart_of_several_nodes_is_finished_by_another_coordinator(nodes, tmp_path, moment):
+    run, (other,) = nodes("other")
+    run.kill(0)
+    run.wait_event(moment, count=2 if moment == "generation_started" else 1)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    run.wait_event("coordinator_back")
+    back = [f"rank-{rank}.1" for rank in range(4)]
+    run.wait(lambda: all((tmp_path / name).exists() for name in back), "all of them again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert not run.events("node_lost")
+    assert run.result()["restarts"] == 1, run.err
+    run.assert_nothing_left()
+
+
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_spare_takes_the_place_of_a_node_that_is_lost(nodes, agent, tmp_path, how):
     run, (other, spare) = nodes("other", "spare", count=2)

@@ -1,5 +1,6 @@
 """muster-shim stays the small thing that it is: libc and nothing else."""
 
+import errno
 import os
 import socket
 import struct
@@ -20,8 +21,8 @@ def test_the_shim_started_by_hand_says_so(programs):
     assert "muster run" in done.stderr
 
 
-SPAWN, STARTED = 2, 103
-MAGIC, VERSION = 0x4D485331, 3
+SPAWN, STOP, STARTED, STOPPED = 2, 4, 103, 105
+MAGIC, VERSION = 0x4D485331, 4
 
 
 @pytest.fixture
@@ -65,3 +66,33 @@ def test_every_request_is_answered(shim, packet, descriptors, error):
         socket.send_fds(shim, [packet], [null.fileno()] * descriptors)
     generation, rank, number = started(shim)
     assert (generation, rank, os.strerror(number)) == (7, 3, error)
+
+
+def stop(generation: int) -> bytes:
+    return struct.pack("=IHHiIQQ", MAGIC, VERSION, STOP, 15, 0, 0, generation)
+
+
+def stopped(control) -> int:
+    """The generation of the next answer to a Stop."""
+    while True:
+        packet = control.recv(512)
+        if struct.unpack_from("=IHH", packet)[2] == STOPPED:
+            return struct.unpack_from("=8xIIqQ", packet)[3]
+
+
+def test_a_stop_that_comes_twice_does_not_stand_in_the_way_of_the_next_start(shim):
+    shim.send(stop(6))
+    assert stopped(shim) == 6
+    shim.send(stop(6))
+    with open(os.devnull) as null:
+        socket.send_fds(shim, [spawn(3)], [null.fileno()] * 6)
+    answers = []
+    while len(answers) < 2:
+        packet = shim.recv(512)
+        kind = struct.unpack_from("=IHH", packet)[2]
+        if kind == STARTED:
+            answers.append(struct.unpack_from("=8xQIii", packet)[3])
+        elif kind == STOPPED:
+            answers.append(("stopped", struct.unpack_from("=8xIIqQ", packet)[3]))
+    assert ("stopped", 6) in answers
+    assert errno.ECANCELED not in answers

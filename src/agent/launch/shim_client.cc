@@ -57,9 +57,11 @@ Result<ShimClient> ShimClient::Start(const ShimStart& start) {
   return ShimClient(std::move(ours), std::move(process));
 }
 
-Result<ShimClient> ShimClient::Adopt(Fd socket, Fd pidfd) {
+Result<ShimClient> ShimClient::Adopt(Fd socket, Fd pidfd, std::uint64_t request) {
   ShimClient client(std::move(socket), os::Process(0, std::move(pidfd)));
-  MUSTER_TRY(client.Send(shim::Message<shim::Resync>(shim::Type::kResync)));
+  auto message = shim::Message<shim::Resync>(shim::Type::kResync);
+  message.request = request;
+  MUSTER_TRY(client.Send(message));
   return client;
 }
 

@@ -49,8 +49,9 @@ class ShimClient {
   static Result<ShimClient> Start(const ShimStart& start);
 
   /// That of a process before this one, by `socket` and `pidfd`; asks it for all that it knows
-  /// (shim::Resync).
-  static Result<ShimClient> Adopt(Fd socket, Fd pidfd);
+  /// (shim::Resync). `request`: another one for each process, for answers to one that died may
+  /// come first.
+  static Result<ShimClient> Adopt(Fd socket, Fd pidfd, std::uint64_t request);
 
   /// Waits until the shim has set itself up.
   Result<ShimMessage> AwaitHello();

@@ -64,13 +64,15 @@ NodePlace NodeRunner::place() const {
 Status NodeRunner::ResumeShim() {
   std::vector<Fd> fds = kept().Take(kShimName);
   if (fds.size() != 2) return Error(Code::kNotFound, "there was no shim");
-  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(fds[0]), std::move(fds[1]))));
+  const std::uint64_t request = kept().past().count;
+  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(fds[0]), std::move(fds[1]), request)));
   const Instant deadline = options_.clock->Now() + kShimAnswers;
   for (;;) {
     const auto message = shim_->Receive();
     if (!message && message.error().code() == Code::kInvalid) continue;
     if (!message) return message.error();
-    if (*message && std::holds_alternative<shim::Synced>(**message)) return Ok();
+    const auto* synced = *message ? std::get_if<shim::Synced>(&**message) : nullptr;
+    if (synced != nullptr && synced->request == request) return Ok();
     if (*message) {
       TakeNote(**message);
     } else if (!MUSTER_TRY(os::WaitFd(shim_->fd(), POLLIN, deadline - options_.clock->Now()))) {

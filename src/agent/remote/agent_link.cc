@@ -157,7 +157,7 @@ void AgentLink::Send(const Report& report) {
   if (full && std::holds_alternative<report::Progress>(report)) return;
   waiting_.push_back(wire::Encode(report));
   waiting_bytes_ += waiting_.back().size();
-  Post();
+  if (!posting_ && !agent_.empty()) PostAfter(milliseconds(0));
 }
 
 void AgentLink::Post() {
@@ -201,6 +201,7 @@ void AgentLink::Posted(Result<net::Response> answer) {
 }
 
 void AgentLink::PostAfter(milliseconds delay) {
+  if (post_timer_) loop_.Remove(*post_timer_);
   post_timer_ = loop_.After(delay, [this] {
     post_timer_.reset();
     Post();

@@ -75,7 +75,8 @@ struct Signal {
 };
 
 /// TERM (or `signal`) to the worker mains, `grace_ns` to end, then everything below is killed.
-/// A second one shortens the grace. Answered by kStopped when nothing is left.
+/// A second one shortens the grace. Answered by kStopped when nothing is left; at once when that was
+/// said of its generation before.
 struct Stop {
   Header header{};
   std::int32_t signal = 15;
@@ -101,6 +102,7 @@ struct Goodbye {
 /// worker that lives, kExited of those that ended since the last stop, told or not, and kSynced.
 struct Resync {
   Header header{};
+  std::uint64_t request = 0;  ///< comes back in kSynced: one that died may have asked, too
 };
 
 struct Hello {
@@ -154,6 +156,7 @@ struct Stopped {
 /// Behind everything that kResync asked for.
 struct Synced {
   Header header{};
+  std::uint64_t request = 0;  ///< of the newest
 };
 
 /// The zygote's first packet: it has loaded what its copies need.

@@ -178,22 +178,31 @@ void Shim::HandleControl(Packet* packet) {
   } else if (type == Type::kSignal && packet->As<Signal>() != nullptr) {
     SignalWorkers(*packet->As<Signal>());
   } else if (type == Type::kStop && packet->As<Stop>() != nullptr) {
-    const Stop& stop = *packet->As<Stop>();
-    if (stop.generation > stop_generation_) stop_generation_ = stop.generation;
-    constexpr std::uint64_t kMaxGraceNs = 3600ull * 1'000'000'000;
-    BeginStop(stop.signal,
-              static_cast<std::int64_t>(stop.grace_ns < kMaxGraceNs ? stop.grace_ns : kMaxGraceNs));
+    TakeStop(*packet->As<Stop>());
   } else if (type == Type::kHelp) {
     StartHelper(*packet);
   } else if (type == Type::kGoodbye) {
     leaving_ = true;
     BeginStop(SIGKILL, 0);
-  } else if (type == Type::kResync) {
-    Resync();
+  } else if (type == Type::kResync && packet->As<Resync>() != nullptr) {
+    resync_ = packet->As<Resync>()->request;
+    TellAgain();
   }
 }
 
-void Shim::Resync() {
+/// A second one for what is stopped already must not stand in the way of who is started next.
+void Shim::TakeStop(const Stop& stop) {
+  if (stop.generation != 0 && stop.generation <= stopped_.generation) {
+    report_stopped_ = true;
+    return;
+  }
+  if (stop.generation > stop_generation_) stop_generation_ = stop.generation;
+  constexpr std::uint64_t kMaxGraceNs = 3600ull * 1'000'000'000;
+  BeginStop(stop.signal,
+            static_cast<std::int64_t>(stop.grace_ns < kMaxGraceNs ? stop.grace_ns : kMaxGraceNs));
+}
+
+void Shim::TellAgain() {
   report_hello_ = report_synced_ = true;
   report_zygote_ = zygote_ != 0;
   for (Worker& worker : workers_) {
@@ -255,7 +264,8 @@ void Shim::Report() {
   // Last, so that every exit is known before it.
   if (report_stopped_ && !blocked_) report_stopped_ = !Send(&stopped_, sizeof(stopped_));
   if (report_synced_ && !blocked_) {
-    const auto synced = Message<Synced>(Type::kSynced);
+    auto synced = Message<Synced>(Type::kSynced);
+    synced.request = resync_;
     report_synced_ = !Send(&synced, sizeof(synced));
   }
 }

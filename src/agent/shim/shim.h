@@ -62,7 +62,8 @@ class Shim {
   void Dispatch(const Ready& ready);
   void ReceiveControl();
   void HandleControl(Packet* packet);
-  void Resync();
+  void TakeStop(const Stop& stop);
+  void TellAgain();
   void ReceiveZygote();
   void Report();
   bool Send(const void* message, std::size_t size);
@@ -111,6 +112,7 @@ class Shim {
   bool leaving_ = false;  ///< goodbye, or no controller any more: exit when nothing is left
   Ending ending_ = Ending::kNo;
   int stop_signal_ = 15;
+  std::uint64_t resync_ = 0;           ///< the newest request
   std::uint64_t stop_generation_ = 0;  ///< of the newest Stop
   std::int64_t orphan_grace_ns_ = 0;
   std::int64_t deadline_ns_ = 0;    ///< kTerm: when to kill

@@ -151,6 +151,7 @@ void NodeModel::Do(const order::Stop& order) {
   starting_.clear();
   stopping_ = true;
   if (!shim_) return Tell(report::Stopped{order.generation});
+  if (order.generation <= stopped_) return Tell(report::Stopped{stopped_});
   stop_generation_ = order.generation;
   const std::uint64_t stop = ++stop_;
   // Half of them need no grace.
@@ -162,6 +163,7 @@ void NodeModel::Do(const order::Stop& order) {
 void NodeModel::StopNow(std::uint64_t stop) {
   if (stop != stop_ || !stopping_) return;
   report::Stopped stopped{stop_generation_};
+  stopped_ = stop_generation_;
   for (const auto& [id, worker] : std::map(workers_)) {
     if (world_.Chance(mishaps_.dies_late)) {
       ++stopped.left;

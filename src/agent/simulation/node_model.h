@@ -93,7 +93,7 @@ class NodeModel final : public Node, public WorkerOwner {
   bool stopping_ = false;
   bool publishing_ = false;
   std::uint64_t stop_ = 0;  ///< number of the newest stop
-  Generation stop_generation_{};
+  Generation stop_generation_{}, stopped_{};
   Instant stop_by_{};
 };
 

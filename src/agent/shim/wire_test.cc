@@ -1,11 +1,14 @@
 #include "agent/shim/wire.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <string>
 
+#include "agent/zygote/python_zygote.h"
 #include "base/fd.h"
 
 namespace muster::agent::shim {
@@ -32,6 +35,12 @@ TEST(ReceivePacket, GivesWhatADeadPeerHadSentThoughItLeftPacketsOfOursUnread) {
   ASSERT_EQ(ReceivePacket(pair.ours.get(), &packet), Receive::kPacket);
   EXPECT_EQ(packet.type(), Type::kExited);
   EXPECT_EQ(ReceivePacket(pair.ours.get(), &packet), Receive::kClosed);
+}
+
+/// The fork server for Python cannot include protocol.h.
+TEST(PythonZygote, SpeaksTheVersionOfTheProtocol) {
+  const std::string said = fmt::format("MAGIC, VERSION = 0x{:X}, {}\n", kMagic, kVersion);
+  EXPECT_NE(kPythonZygote.find(said), std::string_view::npos) << said;
 }
 
 TEST(ReceivePacket, ADescriptorThatWasTakenIsNotClosed) {

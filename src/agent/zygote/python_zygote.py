@@ -27,7 +27,7 @@ import struct
 import sys
 import types
 
-MAGIC, VERSION = 0x4D485331, 3
+MAGIC, VERSION = 0x4D485331, 4
 FORK, FORKED, READY = 201, 202, 203
 HEADER = struct.Struct("=IHH")
 SPAWN = struct.Struct("=IHHQIIIIQIiII")

@@ -151,14 +151,18 @@ Status EventLoop::SetTimer() {
   return Ok();
 }
 
-/// To the next timer, at most `most` on.
-void EventLoop::Leap(std::chrono::nanoseconds most) {
+Instant EventLoop::NextDue() const {
   {
     MutexLock lock(mutex_);
-    if (!posted_.empty()) return;
+    if (!posted_.empty()) return Now();
   }
+  return timers_.empty() ? kNever : timers_.begin()->first.first;
+}
+
+/// To the next timer, at most `most` on.
+void EventLoop::Leap(std::chrono::nanoseconds most) {
   const Instant now = Now();
-  const Instant next = timers_.empty() ? kNever : timers_.begin()->first.first;
+  const Instant next = NextDue();
   if (next > now) fake_->Advance(std::min(next - now, most));
 }
 

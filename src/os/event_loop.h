@@ -63,6 +63,8 @@ class EventLoop {
   void Stop();
 
   Status Run();
+  /// When something of its own is due: its first timer, or now.
+  Instant NextDue() const;
   /// One turn: waits at most `timeout` for something and calls back.
   Status RunOnce(std::chrono::nanoseconds timeout);
 
@@ -86,7 +88,7 @@ class EventLoop {
   std::unordered_map<std::uint64_t, std::shared_ptr<Watched>> watches_;
   std::map<std::pair<Instant, std::uint64_t>, Task> timers_;
   std::unordered_map<std::uint64_t, Instant> timer_times_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Task> posted_ MUSTER_GUARDED_BY(mutex_);
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
 };

@@ -46,8 +46,7 @@ JoinPoint::~JoinPoint() {
 
 Result<std::unique_ptr<JoinPoint>> JoinPoint::Open(os::EventLoop& loop, JoinOptions options,
                                                    Listener listener) {
-  std::unique_ptr<JoinPoint> point(
-      new JoinPoint(loop, std::move(options), std::move(listener)));
+  std::unique_ptr<JoinPoint> point(new JoinPoint(loop, std::move(options), std::move(listener)));
   MUSTER_TRY(point->Listen());
   return point;
 }
@@ -59,6 +58,8 @@ Status JoinPoint::Listen() {
     tls_ = past->tls;
     joined_ = {past->joined.begin(), past->joined.end()};
   } else {
+    // Of a process that died before it had saved anything.
+    static_cast<void>(PosixFiles().RemoveAll(options_.folder->At(kTokenFile)));
     token_ = MUSTER_TRY(net::JoinToken::CreateFile(options_.folder->At(kTokenFile)));
     // Whoever is on this host could read a plain connection's token anyway.
     if (!net::IsLoopback(options_.address)) {
@@ -80,8 +81,7 @@ Status JoinPoint::Listen() {
       options_.make_routes));
   const net::Address bound = hub_->address();
   const std::string host = bound.host == kAnyHost ? HostName() : bound.host;
-  url_ = fmt::format("{}://{}/{}", tls_ ? "https" : "http",
-                     net::FormatAddress({host, bound.port}),
+  url_ = fmt::format("{}://{}/{}", tls_ ? "https" : "http", net::FormatAddress({host, bound.port}),
                      tls_ ? "#" + tls_->fingerprint.ToString() : "");
   return past ? Ok() : options_.folder->Write(kUrlFile, url_ + "\n", 0600);
 }

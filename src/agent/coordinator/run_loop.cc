@@ -90,8 +90,8 @@ Status RunLoop::SetUp() {
   if (options_.nodes > 1 || options_.leads_only) {
     MUSTER_TRY(SetUpGang());
   } else {
-    node_ = MUSTER_TRY(
-        MakeOwnNode({0, options_.ranks}, [this](const Report& said) { Hear(said); }));
+    node_ =
+        MUSTER_TRY(MakeOwnNode({0, options_.ranks}, [this](const Report& said) { Hear(said); }));
     node_->Send(order::Seat{0});
   }
   if (!ground_.loop) ListenForVerbs();
@@ -108,7 +108,8 @@ Status RunLoop::WatchSupervisor() {
           .ending = {.code = 128 + SIGKILL},
           .text = "the process that was started as muster run is gone"});
     // As long as workers have whose shim is left alone.
-    if (state_.phase == Phase::kEnding) node_->Send(order::Stop{state_.generation, SIGTERM, kOrphanGrace});
+    if (state_.phase == Phase::kEnding)
+      node_->Send(order::Stop{state_.generation, SIGTERM, kOrphanGrace});
   });
   supervisor_ = MUSTER_TRY(std::move(watch));
   return Ok();
@@ -133,7 +134,7 @@ Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(RankRange ranks, OnReport on_
   return node;
 }
 
-RunOutcome RunLoop::Run() {
+void RunLoop::Begin() {
   if (!resumed_) TellStart();
   loop_->After(kHousekeeping, [this] { Housekeep(); });
   if (options_.time_limit) {
@@ -144,6 +145,10 @@ RunOutcome RunLoop::Run() {
     });
   }
   loop_->Post([this] { resumed_ ? GoOn() : Feed({.kind = Event::Kind::kStart}); });
+}
+
+RunOutcome RunLoop::Run() {
+  Begin();
   if (const Status ran = loop_->Run(); !ran && !state_.verdict) {
     state_.verdict = Verdict{false, 1, ran.error().ToString()};
   }

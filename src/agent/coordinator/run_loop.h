@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "agent/coordinator/hang_watch.h"
 #include "agent/coordinator/gang.h"
+#include "agent/coordinator/hang_watch.h"
 #include "agent/coordinator/job_state.h"
 #include "agent/coordinator/join_point.h"
 #include "agent/coordinator/plan.h"
@@ -74,6 +74,10 @@ class RunLoop {
                                                  RunHost host, os::SignalFd signals,
                                                  RunGround ground = {});
   RunOutcome Run();
+  /// What Run does before its loop runs, and behind that: for who turns the loop himself.
+  void Begin();
+  RunOutcome End();
+  bool over() const { return node_end_.has_value(); }
   const JobState& state() const { return state_; }
 
  private:
@@ -209,7 +213,6 @@ class RunLoop {
   void Housekeep();
 
   // run_end.cc: the end
-  RunOutcome End();
   void NoteCommitted(nanoseconds limit);
   void LetGoOfSignals();
   std::string FormatResult(const Verdict& verdict) const;
@@ -278,7 +281,7 @@ class RunLoop {
   std::string earlier_;  ///< those before it, that were not recovered from when it struck
   std::optional<FaultPlace> last_fault_;
   bool told_exec_ = false;
-  bool resumed_ = false;  ///< another coordinator was here before
+  bool resumed_ = false;                 ///< another coordinator was here before
   std::optional<JoinPlace> join_place_;  ///< of the saved state, as the next
   std::optional<GangPlace> gang_place_;
   Instant save_due_{};  ///< not before, unless something must be done

@@ -27,9 +27,8 @@ Status RunLoop::SetUpGang() {
   gang_ = gang.get();
   if (!options_.leads_only) MUSTER_TRY(AddOwnNode());
   MUSTER_TRY(OpenJoinPoint(address));
-  join_->hub().Rejoin([this](const NodeName& who, const Gang::MakeNode& make) {
-    gang_->Attach(who.agent, make);
-  });
+  join_->hub().Rejoin(
+      [this](const NodeName& who, const Gang::MakeNode& make) { gang_->Attach(who.agent, make); });
   node_ = std::move(gang);
   return join_->StartSsh();
 }
@@ -46,16 +45,15 @@ Status RunLoop::OpenJoinPoint(const net::Address& address) {
   if (kept_fds_.supervised()) {
     options.keep = [this](bool at_once) { at_once ? Save() : SaveSoon(); };
   }
-  join_ = MUSTER_TRY(JoinPoint::Open(
-      *loop_, std::move(options),
-      {.on_join =
-           [this](const NodeName& who, const Gang::MakeNode& make) {
-             events_.Add("node_joined", {{"node", who.name}});
-             gang_->Add(who, make);
-           },
-       .on_ssh_end = [this](const std::string& what, bool joined) {
-         return SshEnded(what, joined);
-       }}));
+  join_ = MUSTER_TRY(
+      JoinPoint::Open(*loop_, std::move(options),
+                      {.on_join =
+                           [this](const NodeName& who, const Gang::MakeNode& make) {
+                             events_.Add("node_joined", {{"node", who.name}});
+                             gang_->Add(who, make);
+                           },
+                       .on_ssh_end = [this](const std::string& what,
+                                            bool joined) { return SshEnded(what, joined); }}));
   return Ok();
 }
 

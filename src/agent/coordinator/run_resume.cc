@@ -18,7 +18,8 @@ void Fields(A& a, SentOrder& m) {
 }
 template <typename A>
 void Fields(A& a, PeerPlace& m) {
-  a("name", m.name), a("ranks", m.ranks), a("seated", m.seated), a("before", m.before);
+  a("name", m.name), a("ranks", m.ranks), a("seated", m.seated), a("met", m.met);
+  a("before", m.before);
   a("orders", m.orders), a("reports", m.reports), a("unseen", m.unseen);
 }
 template <typename A>

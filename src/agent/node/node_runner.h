@@ -184,7 +184,7 @@ class NodeRunner final : public Node {
   Instant generation_begin_{};
   bool stopping_ = false;
   std::optional<Generation> stop_unanswered_;  ///< its generation
-  std::optional<order::Start> start_;  ///< waits for the zygote
+  std::optional<order::Start> start_;          ///< waits for the zygote
   std::vector<order::TellWords> words_;
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
   Instant next_silent_look_{};

@@ -124,11 +124,13 @@ Result<net::Response> AgentHub::Join(const net::Request& request) {
   std::erase_if(peers_, [](const auto& entry) { return entry.second.expired(); });
   for (const auto& [id, weak] : peers_) {
     const auto peer = weak.lock();
-    if (peer && peer->name() == join.name) {
+    if (!peer || peer->name() != join.name) continue;
+    if (peer->met()) {
       return Error(Code::kConflict,
                    fmt::format("a node named {} has joined this job already", join.name),
                    "give each agent a --name of its own");
     }
+    peer->Replace();  // the answer to its first try was lost
   }
   JobTicket ticket = ticket_;
   ticket.agent = fmt::format("a{}", ++joined_);

@@ -85,7 +85,7 @@ class AgentHub {
   OnJoin on_join_;
   std::function<void(bool)> keep_;
   std::map<std::string, std::weak_ptr<RemotePeer>> peers_;  ///< by agent id
-  std::vector<std::shared_ptr<RemotePeer>> resumed_;  ///< until Rejoin
+  std::vector<std::shared_ptr<RemotePeer>> resumed_;        ///< until Rejoin
   std::uint64_t joined_ = 0;
   Instant pulse_{};
   std::optional<os::TimerId> pulse_timer_;

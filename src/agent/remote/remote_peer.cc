@@ -62,6 +62,7 @@ void RemotePeer::Deliver() {
 void RemotePeer::GoOn(PeerPlace place) {
   ranks_ = place.ranks;
   seated_ = place.seated;
+  met_ = place.met;
   before_ = place.before;
   kept_orders_ = orders_ = place.orders;
   kept_reports_ = reports_ = place.reports;
@@ -71,10 +72,14 @@ void RemotePeer::GoOn(PeerPlace place) {
 }
 
 PeerPlace RemotePeer::place() const {
-  return {name_, ranks_, seated_, before_, orders_, reports_, {unseen_.begin(), unseen_.end()}};
+  return {name_,   ranks_,  seated_,  met_,
+          before_, orders_, reports_, {unseen_.begin(), unseen_.end()}};
 }
 
+void RemotePeer::Replace() { Lose("it joined once more", heard_); }
+
 void RemotePeer::Open(net::EventStream stream, std::uint64_t seen) {
+  met_ = true;
   heard_ = loop_.Now();
   if (redial_timer_) loop_.Remove(*std::exchange(redial_timer_, {}));
   const std::uint64_t number = ++streams_;
@@ -93,6 +98,7 @@ void RemotePeer::Forget(std::uint64_t seen) {
 }
 
 Status RemotePeer::Take(const ReportBatch& batch) {
+  met_ = true;
   heard_ = loop_.Now();
   const auto offset = Offset(batch.sent);
   if (batch.first > reports_ + 1 && follows_) reports_ = batch.first - 1;

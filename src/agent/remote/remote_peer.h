@@ -30,7 +30,7 @@ struct SentOrder {
 struct PeerPlace {
   std::string name;
   RankRange ranks;
-  bool seated = false;
+  bool seated = false, met = false;
   std::optional<RankRange> before;
   std::uint64_t orders = 0, reports = 0;
   std::vector<SentOrder> unseen{};
@@ -60,6 +60,10 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
 
   /// The agent takes its orders from `stream`, from behind `seen` on.
   void Open(net::EventStream stream, std::uint64_t seen);
+  /// It has its ticket: it took orders, or reported.
+  bool met() const { return met_; }
+  /// Its node came once more, without the ticket.
+  void Replace();
   /// The coordinator itself stood still for so long: nobody could have been heard.
   void Forgive(std::chrono::nanoseconds standstill) { heard_ += standstill; }
   /// Reports behind those that it has. Invalid names what is wrong with them.
@@ -81,6 +85,7 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   OnReport on_report_;
   RankRange ranks_;
   bool seated_ = false;
+  bool met_ = false;
   std::optional<RankRange> before_;  ///< its seat until lately: reports of it may be on their way
   std::uint64_t orders_ = 0;         ///< sent so far
   std::uint64_t kept_orders_ = 0;    ///< of them, that may leave

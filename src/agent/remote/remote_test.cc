@@ -134,7 +134,8 @@ TEST_F(RemotePeerTest, LetsGoOfAnAgentThatSpeaksOfRanksOfOthers) {
 }
 
 TEST_F(RemotePeerTest, IsGoneWhenTheAgentLeaves) {
-  EXPECT_TRUE(peer_->Take(Batch(1, {report::Gone{"it was told to end"}, report::Stopped{Generation(1), 1}})));
+  EXPECT_TRUE(peer_->Take(
+      Batch(1, {report::Gone{"it was told to end"}, report::Stopped{Generation(1), 1}})));
   ASSERT_EQ(heard_.size(), 1);
   EXPECT_EQ(std::get<report::Gone>(heard_[0]).reason, "it was told to end");
 }

@@ -130,7 +130,8 @@ Status SshAgents::Hold(Host host) {
   return Ok();
 }
 
-/// They are children of the supervisor now. One that ended in the meantime is found to have at once.
+/// They are children of the supervisor now. One that ended in the meantime is found to have at
+/// once.
 Status SshAgents::TakeOver(const std::vector<SshPlace>& place) {
   for (const SshPlace& was : place) {
     std::vector<Fd> kept = options_.kept->Take(NameOf(hosts_.size()));

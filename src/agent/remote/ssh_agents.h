@@ -41,7 +41,8 @@ class SshAgents {
   /// Without an exit: it was no child of this process.
   using OnEnd = std::function<void(const std::string& host, const std::optional<os::Exit>& exit)>;
 
-  /// Starts one a host, or takes over those of a place. NotFound: there is no such ssh. `on_end` hears of every ssh that ends, also when all is well.
+  /// Starts one a host, or takes over those of a place. NotFound: there is no such ssh. `on_end`
+  /// hears of every ssh that ends, also when all is well.
   static Result<std::unique_ptr<SshAgents>> Start(os::EventLoop& loop, const SshOptions& options,
                                                   OnEnd on_end);
   /// Once more in a moment, on a host whose ssh has ended.

@@ -141,11 +141,11 @@ Status RunFolder::Write(std::string_view name, std::string_view text, unsigned m
 
 std::string RunFolder::Now() const {
   std::array<char, PATH_MAX> target{};
-  const std::string link = fmt::format("/proc/self/fd/{}", here_.get());
+  const std::string link = fmt::format("/proc/self/fd/{}", here_->get());
   const ssize_t n = ::readlink(link.c_str(), target.data(), target.size() - 1);
   struct stat held{};
   struct stat there{};
-  if (n <= 0 || ::fstat(here_.get(), &held) < 0 || ::stat(target.data(), &there) < 0) return {};
+  if (n <= 0 || ::fstat(here_->get(), &held) < 0 || ::stat(target.data(), &there) < 0) return {};
   if (held.st_dev != there.st_dev || held.st_ino != there.st_ino) return {};
   return target.data();
 }

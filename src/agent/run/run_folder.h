@@ -4,6 +4,7 @@
 // moment. Owner: the run's main thread.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,15 +50,15 @@ class RunFolder {
             Instant created)
       : files_(&files),
         path_(std::move(path)),
-        here_(std::move(here)),
-        lock_(std::move(lock)),
+        here_(std::make_shared<Fd>(std::move(here))),
+        lock_(std::make_shared<Fd>(std::move(lock))),
         facts_(std::move(facts)),
         created_(created) {}
   FileSystem* files_;
   std::string path_;
-  Fd here_;  ///< the folder itself, whatever its name
-  Fd lock_;
-  std::string facts_;  ///< run.json
+  std::shared_ptr<Fd> here_;  ///< the folder itself, whatever its name; of all copies
+  std::shared_ptr<Fd> lock_;  ///< of all copies
+  std::string facts_;         ///< run.json
   Instant created_;
 };
 

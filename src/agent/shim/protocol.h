@@ -75,8 +75,8 @@ struct Signal {
 };
 
 /// TERM (or `signal`) to the worker mains, `grace_ns` to end, then everything below is killed.
-/// A second one shortens the grace. Answered by kStopped when nothing is left; at once when that was
-/// said of its generation before.
+/// A second one shortens the grace. Answered by kStopped when nothing is left; at once when that
+/// was said of its generation before.
 struct Stop {
   Header header{};
   std::int32_t signal = 15;

@@ -39,7 +39,7 @@ void AgentModel::BeginIn(nanoseconds delay) {
 
 void AgentModel::Begin() {
   ground_.world.Note(name_ + " begins");
-  process_ = std::make_unique<Process>(ground_.world.loop());
+  process_ = std::make_unique<Process>(ground_.world.loop(), ground_.fate.deaths());
   const LinkOptions options{.coordinator = {.address = {"127.0.0.1", 1}},
                             .token = Token(),
                             .join = {.version = "1", .name = name_},
@@ -58,6 +58,8 @@ NodeModel* AgentModel::node() { return process_ ? process_->node.get() : nullptr
 
 void AgentModel::TakeTicket(const JobTicket& ticket) {
   ground_.world.Note(fmt::format("{} joined as {}", name_, ticket.agent));
+  // One that died may have known it under another number.
+  if (process_->deaths != ground_.fate.deaths()) ground_.truth.Disturbed(name_);
   process_->node = std::make_unique<NodeModel>(ground_.world, ground_.truth, ground_.program,
                                                ground_.mishaps, name_, ticket.ranks_per_node,
                                                [this](Report report) { Hear(std::move(report)); });
@@ -130,7 +132,8 @@ void AgentModel::Leave() {
 void AgentModel::Leave(const std::string& why, nanoseconds grace) {
   Process& process = *process_;
   if (process.ended || !process.node) return Stop();
-  if (process.leaving) return process.node->Send(order::Stop{process.node->generation(), SIGKILL, {}});
+  if (process.leaving)
+    return process.node->Send(order::Stop{process.node->generation(), SIGKILL, {}});
   process.leaving = true;
   process.link->Send(report::Gone{why});
   process.node->Send(order::Stop{process.node->generation(), SIGTERM, grace});

@@ -15,12 +15,14 @@ namespace muster::agent::simulation {
 /// What all agents of a history share.
 struct Ground {
   World& world;
+  Fate& fate;
   Network& network;
   Truth& truth;
   Program program;
   Mishaps mishaps;
   milliseconds patience = seconds(60);
   double crashes = 0;  ///< of an agent, with each order and each report
+  bool slow_saves = false;
   bool faults = true;  ///< they have not stopped yet
   bool run_over = false;
 };
@@ -42,10 +44,11 @@ class AgentModel {
  private:
   /// One life.
   struct Process {
-    explicit Process(os::EventLoop& loop) : life(loop) {}
+    Process(os::EventLoop& loop, std::uint32_t died) : life(loop), deaths(died) {}
     Lifetime life;
     std::unique_ptr<NodeModel> node;
     std::unique_ptr<AgentLink> link;
+    const std::uint32_t deaths;  ///< of coordinators, before it began to join
     bool crashing = false;
     bool leaving = false;
     bool ended = false;  ///< its node

@@ -18,6 +18,8 @@ FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& a
   if (rough_) DrawWeather();
   interrupts_ = world.Chance(0.04);
   if (world.Chance(0.3)) ground_.crashes = world.Chance(0.5) ? 0.002 : 0.02;
+  if (world.Chance(0.4)) coordinator_ = world.Chance(0.5) ? 0.0002 : 0.003;
+  ground_.slow_saves = world.Chance(0.3);
   if (world.Chance(0.2)) ground_.mishaps.start_error = 0.02;
   if (world.Chance(0.1)) ground_.mishaps.slow_start = 0.05;
   if (world.Chance(0.3)) ground_.mishaps.never_unwinds = 0.1;
@@ -38,18 +40,21 @@ void FaultPlan::DrawWeather() {
 
 std::string FaultPlan::Describe() const {
   return fmt::format(
-      "{} strikes in {} s{}, an agent crashes at {} of its messages, {} of starts fail, {} are "
+      "{} strikes in {} s{}, an agent crashes at {} of its messages, the coordinator at {} of its "
+      "steps{}, {} of starts fail, {} are "
       "slow, {} do not unwind, {} die late; of requests {} refused, {} unheard, {} doubled, {} "
       "late; streams "
       "break at {}",
       strikes_, std::chrono::duration_cast<seconds>(until_).count(),
-      interrupts_ ? ", interrupted" : "", ground_.crashes, ground_.mishaps.start_error,
+      interrupts_ ? ", interrupted" : "", ground_.crashes, coordinator_,
+      ground_.slow_saves ? " and saves slowly" : "", ground_.mishaps.start_error,
       ground_.mishaps.slow_start, ground_.mishaps.never_unwinds, ground_.mishaps.dies_late,
       weather_.refused, weather_.unheard, weather_.doubled, weather_.straggles, weather_.breaks);
 }
 
 void FaultPlan::Begin() {
   ground_.network.SetWeather(weather_);
+  ground_.fate.SetChance(coordinator_);
   for (std::uint64_t i = 0; i < strikes_; ++i) {
     life_.After(nanoseconds(static_cast<std::int64_t>(
                     ground_.world.Below(static_cast<std::uint64_t>(until_.count())))),
@@ -68,6 +73,7 @@ void FaultPlan::Begin() {
 void FaultPlan::Calm() {
   ground_.world.Note("faults stop");
   ground_.faults = false;
+  ground_.fate.SetChance(0);
   ground_.mishaps = {};
   ground_.network.SetWeather({});
 }

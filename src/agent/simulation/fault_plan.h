@@ -36,6 +36,7 @@ class FaultPlan {
   bool any_ = false;
   bool rough_ = false;
   bool interrupts_ = false;
+  double coordinator_ = 0;  ///< dies, with each of its steps
   Weather weather_;
 };
 

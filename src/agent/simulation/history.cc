@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "agent/coordinator/run_loop.h"
+#include "agent/simulation/coordinator_model.h"
 #include "agent/simulation/fault_plan.h"
 #include "agent/simulation/record_check.h"
 #include "base/memory_files.h"
@@ -21,23 +21,6 @@ constexpr nanoseconds kBackWithin = seconds(300);  // after the last fault
 constexpr nanoseconds kEndWithin = std::chrono::minutes(30);
 constexpr nanoseconds kLook = milliseconds(100);
 
-/// Writes a generation's number after a while.
-class SlowWriter final : public GenerationWriter {
- public:
-  SlowWriter(World& world, OnWritten on_written)
-      : world_(world), life_(world.loop()), on_written_(std::move(on_written)) {}
-  void Write(Generation generation) override {
-    life_.After(world_.Delay(milliseconds(1), milliseconds(400)),
-                [this, generation] { on_written_(generation, Ok()); });
-  }
-  bool Stop(nanoseconds /*limit*/) override { return true; }
-
- private:
-  World& world_;
-  Lifetime life_;
-  OnWritten on_written_;
-};
-
 class History {
  public:
   explicit History(const HistoryOptions& options);
@@ -46,8 +29,9 @@ class History {
  private:
   void DrawJob(std::uint32_t agents);
   void DrawPolicy();
-  std::unique_ptr<RunLoop> MakeRun();
+  std::unique_ptr<CoordinatorModel> MakeCoordinator();
   void MakeFolder();
+  void Turn();
   void Watch();
   void CheckBudgets(const JobState& state);
   void CheckEnd();
@@ -55,6 +39,7 @@ class History {
 
   const HistoryOptions& given_;
   World world_;
+  Fate fate_;
   Network network_;
   Truth truth_;
   Ground ground_;
@@ -63,7 +48,7 @@ class History {
   MemoryFiles files_;
   Fd said_;
   std::unique_ptr<FaultPlan> faults_;
-  std::unique_ptr<RunLoop> run_;
+  std::unique_ptr<CoordinatorModel> run_;
   Generation newest_{};
   bool back_ = false;
   std::uint32_t spares_ = 0;
@@ -91,9 +76,10 @@ std::uint32_t DrawAgents(World& world, std::uint32_t asked) {
 History::History(const HistoryOptions& options)
     : given_(options),
       world_(options.seed),
-      network_(world_),
+      fate_(world_),
+      network_(world_, fate_),
       truth_(world_, DrawProgram(world_, options.agents)),
-      ground_{world_, network_, truth_, truth_.program(), {}},
+      ground_{world_, fate_, network_, truth_, truth_.program(), {}},
       said_(::memfd_create("said", MFD_CLOEXEC)) {
   DrawJob(DrawAgents(world_, options.agents));
   DrawPolicy();
@@ -140,30 +126,24 @@ void History::MakeFolder() {
   }
 }
 
-std::unique_ptr<RunLoop> History::MakeRun() {
+std::unique_ptr<CoordinatorModel> History::MakeCoordinator() {
   MakeFolder();
   auto folder =
       RunFolder::Create(files_, given_.folder, {.id = "5eed", .name = "job"}, world_.clock());
-  auto signals = os::SignalFd::Block(std::vector{SIGTERM, SIGINT});
-  if (!folder || !signals) {
-    world_.Violate("no folder: " + (folder ? std::string("signals") : folder.error().ToString()));
+  if (!folder) {
+    world_.Violate("no folder: " + folder.error().ToString());
     return nullptr;
   }
-  RunGround ground{.loop = world_.shared_loop(), .clock = &world_.clock()};
-  ground.console = std::make_shared<Console>(
-      ConsoleOptions{.out_fd = said_.get(), .err_fd = said_.get()}, world_.clock());
-  ground.make_writer = [this](GenerationWriter::OnWritten on_written) {
-    return std::make_unique<SlowWriter>(world_, std::move(on_written));
-  };
-  ground.make_routes =
-      [this](net::ServerOptions options) -> Result<std::unique_ptr<net::HttpRoutes>> {
-    return network_.Serve(std::move(options));
-  };
-  auto run = RunLoop::Create(options_, *std::move(folder), {.run_id = "5eed"}, *std::move(signals),
-                             std::move(ground));
-  if (run) return *std::move(run);
-  world_.Violate("the run did not start: " + run.error().ToString());
-  return nullptr;
+  return std::make_unique<CoordinatorModel>(
+      ground_, CoordinatorOptions{&options_, *std::move(folder), said_.get()});
+}
+
+/// To the next thing that is due, in the coordinator or elsewhere.
+void History::Turn() {
+  const Instant next = std::min(world_.loop().NextDue(), run_->Next());
+  if (next > world_.Now()) world_.clock().Advance(next - world_.Now());
+  static_cast<void>(world_.loop().RunOnce({}));
+  run_->Turn();
 }
 
 /// Independent of what the planner counts with: how many restarts there may be within a period.
@@ -178,7 +158,9 @@ void History::CheckBudgets(const JobState& state) {
     world_.Violate("more restarts than the policy allows");
   }
   // A fork server that does not answer costs nothing of a budget: once a run.
-  const std::uint32_t allowed = MostRestarts(policy) + (ground_.program.zygote ? 1 : 0);
+  // A start in which a coordinator dies is done again, by the one that follows.
+  const std::uint32_t allowed =
+      MostRestarts(policy) + (ground_.program.zygote ? 1 : 0) + run_->deaths();
   if (policy.eval_period > std::chrono::hours(1) && state.generation.value() > 1 + allowed) {
     world_.Violate(
         fmt::format("generation {} with {} restarts allowed", state.generation.value(), allowed));
@@ -187,7 +169,9 @@ void History::CheckBudgets(const JobState& state) {
 
 void History::Watch() {
   if (ground_.run_over) return;
-  const JobState& state = run_->state();
+  world_.loop().After(kLook, [this] { Watch(); });
+  if (run_->state() == nullptr) return;
+  const JobState& state = *run_->state();
   if (state.generation < newest_) world_.Violate("a generation came back");
   newest_ = state.generation;
   CheckBudgets(state);
@@ -198,18 +182,17 @@ void History::Watch() {
     world_.Violate("not at work again long after the last fault");
   }
   if (since > kEndWithin) world_.Violate("the run does not end");
-  world_.loop().After(kLook, [this] { Watch(); });
 }
 
 void History::CheckEnd() {
-  const auto& verdict = run_->state().verdict;
+  const auto& verdict = run_->state()->verdict;
   if (!verdict) return world_.Violate("the run ended without a verdict");
   world_.Note(fmt::format("the run ended: {}: {}", verdict->exit_code, verdict->reason));
   if (verdict->reason.empty()) world_.Violate("the run ended without a reason");
-  if (verdict->succeeded && !truth_.Works(run_->state().generation)) {
+  if (verdict->succeeded && !truth_.Works(run_->state()->generation)) {
     world_.Violate("the run succeeded, and its work is not done");
   }
-  if (!faults_->any() && (!verdict->succeeded || run_->state().generation != Generation(1))) {
+  if (!faults_->any() && (!verdict->succeeded || run_->state()->generation != Generation(1))) {
     world_.Violate("nothing went wrong, and the run did not just succeed: " + verdict->reason);
   }
   CheckRecord(files_, given_.folder + "/events.jsonl", truth_,
@@ -247,17 +230,19 @@ HistoryResult History::Play() {
       options_.policy.process_restarts, options_.policy.full_restarts,
       options_.policy.in_place ? "" : ", never in place", faults_->Describe());
   world_.Note(result.plan);
-  run_ = MakeRun();
-  if (run_) {
+  run_ = MakeCoordinator();
+  if (!world_.violation()) {
     faults_->Begin();
     for (const auto& agent : agents_) agent->BeginIn(world_.Delay({}, seconds(3)));
     Watch();
-    const RunOutcome outcome = run_->Run();
+    while (!run_->over() && !world_.violation()) Turn();
+    RunOutcome outcome;
+    if (run_->over()) outcome = run_->End();
     if (!world_.violation()) CheckEnd();
     LetAgentsEnd();
-    const auto& verdict = run_->state().verdict;
+    const auto verdict = run_->state() != nullptr ? run_->state()->verdict : std::nullopt;
     if (verdict) result.end = fmt::format("{}: {}", outcome.exit_code, verdict->reason);
-    result.generations = run_->state().generation.value();
+    result.generations = newest_.value();
   }
   result.violation = world_.violation();
   result.story = world_.Story();

@@ -113,7 +113,7 @@ void Caller::Carry(std::uint64_t call, const net::ClientRequest& request) {
   World& world = network_.world_;
   const Weather& weather = network_.weather_;
   const Error broken(Code::kUnavailable, "the connection broke");
-  if (network_.routes_ == nullptr || world.Chance(weather.refused)) {
+  if (!network_.Serves() || world.Chance(weather.refused)) {
     return FinishLater(call, network_.Way(), broken);
   }
   const bool straggles = world.Chance(weather.straggles);
@@ -142,7 +142,7 @@ void Caller::Carry(std::uint64_t call, const net::ClientRequest& request) {
 net::CallId Caller::Listen(net::StreamRequest request, net::StreamListener listener) {
   const std::uint64_t call = next_++;
   World& world = network_.world_;
-  const bool refused = network_.routes_ == nullptr || world.Chance(network_.weather_.refused);
+  const bool refused = !network_.Serves() || world.Chance(network_.weather_.refused);
   const auto pipe = std::make_shared<Pipe>(network_, host_, request, std::move(listener));
   pipes_[call] = pipe;
   pipe->OnClientEnd([this, call, alive = std::weak_ptr(alive_)] {
@@ -155,14 +155,18 @@ net::CallId Caller::Listen(net::StreamRequest request, net::StreamListener liste
   pipe->ExpectAnswer();
   network_.life_.After(
       network_.ArrivesAt(host_, false) - world.Now(), [&network = network_, pipe, request] {
-        if (network.routes_ == nullptr) {
+        if (!network.Serves()) {
           return pipe->FailLater({}, Error(Code::kUnavailable, "the server is gone"));
         }
         network.pipes_.push_back(pipe);
         const net::Request asked{.path = request.url.substr(request.url.find("/v1/")),
                                  .headers = {{"Last-Event-ID", request.last_event_id}}};
-        const auto refusal = network.routes_->Open(asked, pipe->Open(network.routes_->options()));
-        if (refusal) pipe->Refuse(net::ErrorOf(*refusal));
+        std::optional<net::Response> refusal;
+        const bool lives = network.fate_.Play([&] {
+          network.fate_.Step();
+          refusal = network.routes_->Open(asked, pipe->Open(network.routes_->options()));
+        });
+        if (lives && refusal) pipe->Refuse(net::ErrorOf(*refusal));
       });
   return net::CallId(call);
 }
@@ -190,12 +194,18 @@ void Network::Deliver(const std::string& host, const net::ClientRequest& request
                       std::function<void(net::Response)> answer) {
   life_.After(ArrivesAt(host, false) - world_.Now(),
               [this, host, request, answer = std::move(answer)] {
-                if (routes_ == nullptr) {
+                if (!Serves()) {
                   return answer(net::ErrorResponse(Error(Code::kUnavailable, "server gone")));
                 }
-                net::Response response = Ask(request);
+                std::optional<net::Response> response;
+                const bool lives = fate_.Play([&] {
+                  fate_.Step();
+                  response = Ask(request);
+                  fate_.Step();
+                });
+                if (!lives) response = net::ErrorResponse(Error(Code::kUnavailable, "it died"));
                 life_.After(ArrivesAt(host, true) - world_.Now(),
-                            [answer, response = std::move(response)] { answer(response); });
+                            [answer, response = *std::move(response)] { answer(response); });
               });
 }
 

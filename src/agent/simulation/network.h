@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/simulation/world.h"
+#include "agent/simulation/fate.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
 
@@ -36,7 +36,7 @@ class Caller;
 
 class Network {
  public:
-  explicit Network(World& world) : world_(world), life_(world.loop()) {}
+  Network(World& world, Fate& fate) : world_(world), fate_(fate), life_(world.loop()) {}
   ~Network();
 
   std::unique_ptr<net::HttpRoutes> Serve(net::ServerOptions options);
@@ -63,7 +63,11 @@ class Network {
                std::function<void(net::Response)> answer);
   net::Response Ask(const net::ClientRequest& request);
 
+  /// There is a coordinator that listens.
+  bool Serves() const { return routes_ != nullptr && !fate_.dead(); }
+
   World& world_;
+  Fate& fate_;
   Lifetime life_;
   Weather weather_;
   std::map<std::string, Cut> cuts_;

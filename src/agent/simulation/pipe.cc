@@ -76,14 +76,16 @@ void Pipe::TellServerAfter(nanoseconds delay) {
   network_.life_.After(delay, [self = shared_from_this()] {
     if (!self->state_ || self->state_->end()) return;
     self->state_->End(net::StreamEnd::kPeerGone);
-    self->state_->TellEnd();
+    self->network_.fate_.Play([&] { self->state_->TellEnd(); });
   });
 }
 
 void Pipe::EndServer(net::StreamEnd end) {
   if (!state_ || state_->end()) return;
   state_->End(end);
-  network_.life_.After({}, [state = state_] { state->TellEnd(); });
+  network_.life_.After({}, [self = shared_from_this(), state = state_] {
+    self->network_.fate_.Play([&] { state->TellEnd(); });
+  });
   FailLater(network_.ArrivesAt(host_, true) - world_.Now(),
             Error(Code::kUnavailable, "the stream ended"));
 }

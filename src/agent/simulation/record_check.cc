@@ -44,6 +44,8 @@ void CheckRecord(FileSystem& files, const std::string& path, const Truth& truth,
     const auto event = nlohmann::json::parse(line, nullptr, false);
     if (!event.is_object()) return world.Violate("a line of the record is none: " + line);
     const std::string what_happened = event.value("event", "");
+    // What the one before had written down and not saved is heard again.
+    if (what_happened == "coordinator_back") seen.clear();
     const Rank rank(event.value("rank", 0U));
     const Generation generation(event.value("gen", std::uint64_t{0}));
     if (what_happened == "worker_started" || what_happened == "worker_exited") {

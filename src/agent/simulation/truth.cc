@@ -63,6 +63,9 @@ WorkerId Truth::Begin(const std::string& agent, Rank rank, Generation spawned, W
   const WorkerId id = next_++;
   Worker& worker = workers_[id];
   worker = {.agent = agent, .rank = rank, .spawned = spawned, .owner = owner, .resumed = durable_};
+  for (Death& death : deaths_[rank]) {
+    if (!death.next) death.next = spawned;
+  }
   Enter(id, worker, spawned);
   return id;
 }
@@ -78,7 +81,7 @@ void Truth::End(WorkerId id, bool by_order) {
   if (found == workers_.end()) return;
   const Worker worker = found->second;
   workers_.erase(found);
-  if (!by_order) deaths_[worker.rank].push_back(worker.generation);
+  if (!by_order) deaths_[worker.rank].push_back({worker.generation});
   Crew& crew = crews_[worker.generation];
   const bool done = crew.step >= program_.steps;
   if (by_order || done) return;
@@ -189,8 +192,9 @@ void Truth::Disturbed(const std::string& agent) { disturbed_.insert(agent); }
 
 bool Truth::Died(Rank rank, Generation in) const {
   const auto found = deaths_.find(rank);
-  return found != deaths_.end() && std::ranges::any_of(found->second, [&](Generation generation) {
-           return generation == in || generation.value() + 1 == in.value();
+  return found != deaths_.end() && std::ranges::any_of(found->second, [&](const Death& death) {
+           const bool until_next = in >= death.in && (!death.next || in < *death.next);
+           return until_next || death.in.value() + 1 == in.value();
          });
 }
 

@@ -7,6 +7,7 @@
 // Workers of a generation step together, as in a data-parallel job: all of them, or nobody.
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -69,7 +70,8 @@ class Truth {
   /// Something happened to an agent or its workers that may cost it its place.
   void Disturbed(const std::string& agent);
   bool WasDisturbed(const std::string& agent) const { return disturbed_.contains(agent); }
-  /// A rank's process ended by itself or was killed, in that generation or on the way to it.
+  /// A rank's process ended by itself or was killed, in that generation or on the way to it: one
+  /// that waits may have missed some.
   bool Died(Rank rank, Generation in) const;
 
  private:
@@ -83,6 +85,10 @@ class Truth {
     std::uint64_t resumed = 0;  ///< the step behind which it began
     std::uint64_t frozen = 0;   ///< its last step, once it waits
     Instant since{};
+  };
+  struct Death {
+    Generation in;
+    std::optional<Generation> next{};  ///< in which the rank began again
   };
   struct Table {
     order::Start first;
@@ -110,7 +116,7 @@ class Truth {
   std::map<Generation, Crew> crews_;
   std::uint64_t durable_ = 0;
   std::set<std::string> disturbed_;
-  std::map<Rank, std::vector<Generation>> deaths_;
+  std::map<Rank, std::vector<Death>> deaths_;
 };
 
 }  // namespace muster::agent::simulation

@@ -1,11 +1,13 @@
 #include "agent/keep/kept.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "base/bytes.h"
@@ -58,6 +60,13 @@ std::optional<std::string> SavedState::Load() const {
 void SavedState::Close() { page().closed.store(true, std::memory_order_release); }
 
 bool SavedState::closed() const { return page().closed.load(std::memory_order_acquire); }
+
+std::string FolderOf(const Fd& fd) {
+  std::error_code gone;
+  const auto path =
+      std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", fd.get()), gone).string();
+  return gone || path.ends_with(" (deleted)") ? "" : path;
+}
 
 Kept::Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past)
     : socket_(std::move(socket)), fds_(std::move(fds)), state_(state), past_(std::move(past)) {}

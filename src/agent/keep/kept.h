@@ -21,6 +21,9 @@
 
 namespace muster::agent {
 
+/// The control group of the job, as a folder: what is left in it is killed when the shim cannot.
+inline constexpr const char* kCgroupName = "cgroup";
+
 using KeptFds = std::map<std::string, std::vector<Fd>>;
 
 /// Memory of supervisor and process: the newest string that was saved whole.
@@ -50,6 +53,9 @@ struct PastLife {
   Instant died{};           ///< when the supervisor saw that
   std::optional<std::string> state;
 };
+
+/// Where the folder is that `fd` stands for; "" when it is gone.
+std::string FolderOf(const Fd& fd);
 
 class Kept {
  public:

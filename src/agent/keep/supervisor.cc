@@ -42,8 +42,10 @@ class Supervisor {
       if (const Status begun = Begin(); !begun) return begun.error();
       Watch();
       if (const auto result = TakeResult()) {
+        const auto group = kept_.find(kCgroupName);
+        const std::string cgroup = group == kept_.end() ? "" : FolderOf(group->second[0]);
         kept_.clear();
-        static_cast<void>(SweepAfterShim(""));
+        static_cast<void>(SweepAfterShim(cgroup));
         return *result;
       }
       past_.state = state_.Load();

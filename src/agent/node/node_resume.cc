@@ -34,8 +34,10 @@ Status NodeRunner::ResumeNode(const NodePlace& place) {
   for (std::size_t i = 0; i < std::min(workers_.size(), place.spawned.size()); ++i) {
     workers_[i].spawned = place.spawned[i];
   }
-  if (const Status resumed = ResumeShim(); !resumed) {
-    if (!shim_) return StartShim();  // there was none yet
+  if (auto cgroup = kept().Take(kCgroupName); !cgroup.empty()) cgroup_ = FolderOf(cgroup[0]);
+  std::vector<Fd> shim = kept().Take(kShimName);
+  if (shim.size() != 2) return StartShim();  // there was none yet
+  if (!ResumeShim(std::move(shim[0]), std::move(shim[1]))) {
     loop_.Post([this] { LoseShim("muster-shim died, and every worker with it"); });
     return Ok();
   }
@@ -61,11 +63,9 @@ NodePlace NodeRunner::place() const {
   return place;
 }
 
-Status NodeRunner::ResumeShim() {
-  std::vector<Fd> fds = kept().Take(kShimName);
-  if (fds.size() != 2) return Error(Code::kNotFound, "there was no shim");
+Status NodeRunner::ResumeShim(Fd socket, Fd pidfd) {
   const std::uint64_t request = kept().past().count;
-  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(fds[0]), std::move(fds[1]), request)));
+  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(socket), std::move(pidfd), request)));
   const Instant deadline = options_.clock->Now() + kShimAnswers;
   for (;;) {
     const auto message = shim_->Receive();
@@ -88,7 +88,7 @@ void NodeRunner::TakeNote(const ShimMessage& message) {
     return ranks_.Has(rank) && At(rank).spawned == Generation(said.generation);
   };
   if (const auto* hello = std::get_if<shim::Hello>(&message)) {
-    cgroup_ = hello->has_cgroup != 0 ? hello->cgroup : "";
+    TakeCgroup(*hello);
   } else if (const auto* zygote = std::get_if<shim::Zygote>(&message)) {
     zygote_alive_ = zygote->alive != 0;
     zygote_ready_ = zygote_alive_ && zygote->ready != 0;

@@ -91,7 +91,7 @@ class NodeRunner final : public Node {
 
   // node_resume.cc: after the death of the process that had the node before
   Status ResumeNode(const NodePlace& place);
-  Status ResumeShim();
+  Status ResumeShim(Fd socket, Fd pidfd);
   void TakeNote(const ShimMessage& message);
   Status ResumeWorkers(const NodePlace& place);
   Status ResumeLogs(Rank rank, std::vector<Fd> fds);
@@ -123,6 +123,7 @@ class NodeRunner final : public Node {
   Status StartShim();
   void ReadShim();
   void Handle(const ShimMessage& message);
+  void TakeCgroup(const shim::Hello& hello);
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
   std::string LastWordsOf(Rank rank, Generation spawned);

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 
@@ -82,7 +83,7 @@ void NodeRunner::ReadShim() {
 
 void NodeRunner::Handle(const ShimMessage& message) {
   if (const auto* hello = std::get_if<shim::Hello>(&message)) {
-    cgroup_ = hello->has_cgroup != 0 ? hello->cgroup : "";
+    TakeCgroup(*hello);
   } else if (const auto* zygote = std::get_if<shim::Zygote>(&message)) {
     HandleZygote(*zygote);
   } else if (const auto* started = std::get_if<shim::Started>(&message)) {
@@ -94,6 +95,14 @@ void NodeRunner::Handle(const ShimMessage& message) {
     if (stop_unanswered_ && generation >= *stop_unanswered_) stop_unanswered_.reset();
     Tell(report::Stopped{generation, stopped->left});
   }
+}
+
+/// Who follows knows it even when the shim is dead by then.
+void NodeRunner::TakeCgroup(const shim::Hello& hello) {
+  cgroup_ = hello.has_cgroup != 0 ? hello.cgroup : "";
+  if (cgroup_.empty()) return;
+  const Fd folder(::open(cgroup_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (folder.valid()) kept().Keep(kCgroupName, {folder.get()});
 }
 
 void NodeRunner::HandleStarted(const shim::Started& started) {
@@ -168,6 +177,7 @@ void NodeRunner::LeaveShim() {
   if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
     shim_.reset();
     kept().Drop(kShimName);
+    kept().Drop(kCgroupName);
     return;
   }
   Sweep();
@@ -180,6 +190,7 @@ void NodeRunner::Sweep() {
   if (shim_) static_cast<void>(shim_->process().Send(SIGKILL));
   shim_.reset();
   kept().Drop(kShimName);
+  kept().Drop(kCgroupName);
   if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
 }
 

@@ -163,6 +163,10 @@ class Step {
     Begun();
     rank->state = RankState::kRunning;
     if (state().aborted) KillLoading();
+    RunWhenAllStarted();
+  }
+
+  void RunWhenAllStarted() {
     const bool starting = std::ranges::any_of(
         state().ranks, [](const RankStatus& r) { return r.state == RankState::kStarting; });
     if (state().phase != Phase::kStarting || starting) return;
@@ -193,6 +197,8 @@ class Step {
     } else if (AllIn(state(), RankState::kFinished)) {
       // What workers left behind in the background goes too.
       Finish({true, 0, "every rank finished"}, SIGKILL, nanoseconds(0));
+    } else {
+      RunWhenAllStarted();
     }
     if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
   }
@@ -394,6 +400,8 @@ class Step {
 
   void Stopped() {
     JobState& s = state();
+    // A stop that was ordered twice is answered twice: by then others start.
+    if (s.phase != Phase::kStopping && s.phase != Phase::kEnding) return;
     for (RankStatus& rank : s.ranks) {
       if (Alive(rank)) rank.state = RankState::kStopped;
     }
@@ -402,7 +410,6 @@ class Step {
       Order({.kind = Action::Kind::kEnd});
       return;
     }
-    if (s.phase != Phase::kStopping) return;
     const RestartKind kind = *s.next;
     if (!std::exchange(s.counted, false)) CountRestart(kind);
     StartGeneration(kind);

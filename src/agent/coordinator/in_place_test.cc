@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <csignal>
 
@@ -336,6 +337,11 @@ TEST_F(InPlace, AnEndOfALongDeadProcessIsNotThatOfItsSuccessor) {
   EXPECT_EQ(job_.state.fault->generation, Generation(2));
 }
 
+bool AnyInState(const JobState& state, RankState wanted) {
+  return std::ranges::any_of(state.ranks,
+                             [&](const RankStatus& rank) { return rank.state == wanted; });
+}
+
 Event RandomEvent(Rng& rng, const JobState& state) {
   Event event;
   event.kind = static_cast<Event::Kind>(rng.Below(12));
@@ -353,6 +359,7 @@ Event RandomEvent(Rng& rng, const JobState& state) {
                          : state.generation;
   if (rng.Below(8) == 0) event.generation = Generation(event.generation.value() - 1);
   event.signal = SIGTERM;
+  event.ranks = 2 + static_cast<std::uint32_t>(rng.Below(3));
   if (rng.Below(32) != 0) event.ending.signal = SIGKILL;
   return event;
 }
@@ -405,6 +412,13 @@ TEST(Advance, RandomHistoriesKeepOneGenerationAndAlwaysEnd) {
           }
         }
       }
+      // A start is waited for as long as somebody is to start, and no longer than its limit.
+      const JobState& after = job.state;
+      const bool starts = after.phase == Phase::kStarting;
+      ASSERT_EQ(starts, starts && AnyInState(after, RankState::kStarting));
+      const bool ticks =
+          starts || after.phase == Phase::kGathering || after.phase == Phase::kQuiescing;
+      ASSERT_FALSE(ticks && event.kind == Event::Kind::kTick && after.deadline < job.now);
       ASSERT_LE(ends, 1U);
       ASSERT_EQ(ends == 1, job.state.phase == Phase::kEnded);
       ASSERT_EQ(job.state.verdict.has_value(),

@@ -412,6 +412,18 @@ TEST(Advance, OnlyCtrlCAgainShortensTheGrace) {
   }
 }
 
+TEST(Advance, AStopThatIsAnsweredTwiceDoesNotStopTheNextStart) {
+  Job job(2);
+  job.Begin();
+  job.Exit(0, {.signal = SIGKILL});
+  job.Exit(1, {.signal = SIGKILL});
+  ASSERT_EQ(job.state.phase, Phase::kStopping);
+  EXPECT_EQ(job.Feed({.kind = Event::Kind::kStopped}).at(0).kind, Action::Kind::kStartRanks);
+  EXPECT_TRUE(job.Feed({.kind = Event::Kind::kStopped}).empty());
+  job.StartAll();
+  EXPECT_EQ(job.state.phase, Phase::kRunning);
+}
+
 TEST(Advance, AStopHasADeadlineThatNothingProlongs) {
   Job job(2);
   job.Begin();

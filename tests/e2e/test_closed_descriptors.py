@@ -1,9 +1,11 @@
 """Where the parent closed stdin, stdout or stderr, no file of ours takes their place and gets what was meant for the user."""
 
+import json
 import os
 import subprocess
 
 import pytest
+from checksums import crc32c
 
 
 def closing(*descriptors):
@@ -31,7 +33,10 @@ def test_a_run_writes_its_workers_output_nowhere_else(programs, tmp_path, closed
     done = subprocess.run(command, cwd=tmp_path, preexec_fn=closing(*closed), timeout=60)
     assert done.returncode == 0
     logs = {path for path in (tmp_path / "run").rglob("*") if path.is_file() and b"word" in path.read_bytes()}
-    assert (tmp_path / "run" / "lock").read_bytes() == (tmp_path / "run" / "run.json").read_bytes()
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    job_sum = crc32c((tmp_path / "run" / "job.yaml").read_bytes())
+    # One object and nothing behind it: the lock is opened first, and would take the place that was closed.
+    assert json.loads((tmp_path / "run" / "lock").read_text()) == facts | {"job_crc32c": job_sum}
     assert {path.parent.parent.name for path in logs if path.suffix == ".log"} == {"logs"}
     assert {path.name for path in logs if path.suffix != ".log"} == set()
 

@@ -1,5 +1,6 @@
 """A job on several nodes: `muster run --nnodes` and one `muster agent` a node, here all on this host."""
 
+import contextlib
 import os
 import pathlib
 import signal
@@ -65,6 +66,19 @@ def nodes(start, agent, script, python, tmp_path):
         return run, agents
 
     return begin
+
+
+def agents_of(run) -> list[int]:
+    """Every `muster agent` of the run that somebody started; not the child that each supervises."""
+    url = (run.folder / "join-url").read_text().strip().encode()
+    found = {}
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (entry / "cmdline").read_bytes().split(b"\0")
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if b"agent" in words and url in words:
+                found[int(entry.name)] = parent
+    return [pid for pid, parent in found.items() if parent not in found]
 
 
 def leader_of(agent: subprocess.Popen) -> int | None:
@@ -338,6 +352,24 @@ def test_hosts_are_reached_by_ssh(start, script, python, tmp_path, fake_ssh, her
     shown = [line for line in run.out.splitlines() if line.startswith("[2 1] ") or line.startswith("[3 1] ")]
     shown += [line for line in run.out.splitlines() if line.startswith("[0 1] ") or line.startswith("[1 1] ")]
     assert len([line for line in shown if line[6:].startswith("0 ")]) >= 4, run.out
+    run.assert_nothing_left()
+
+
+def test_sessions_of_ssh_are_taken_over_by_another_coordinator(start, script, python, tmp_path, fake_ssh):
+    flags = ["--nodes", "localhost,second", "--ssh", fake_ssh]
+    run = start(python, script(SCRIPT), tmp_path, 60, flags=flags)
+    run.wait_event("worker_started", rank=3)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    run.wait_event("coordinator_back")
+    (agent,) = agents_of(run)
+    assert not run.events("node_lost")
+    os.kill(agent, signal.SIGKILL)  # the ssh ends with it, and another one starts an agent there
+    run.wait_event("node_joined", node="second", count=2)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert "the agent on second ended" in run.err
     run.assert_nothing_left()
 
 

@@ -229,6 +229,29 @@ def test_who_comes_back_after_the_lease_loses_its_workers_and_joins_as_a_spare(n
     run.assert_nothing_left()
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_the_coordinator_is_followed_under_the_same_identity(nodes, network, tmp_path, cut):
+    """Also when the link to a host is down at that moment: within the lease it finds the one that followed."""
+    run, agents = nodes("other", "spare")
+    wait_started(run, tmp_path, 0)
+    before = pids_on(run, range(4))
+    if cut:
+        network.set_link(agents["other"].host, "down")
+    os.kill(run.coordinator(), signal.SIGKILL)
+    run.wait_event("coordinator_back")
+    if cut:
+        network.set_link(agents["other"].host, "up")
+    late = agents["late"] = nodes.join(run, "late")
+    run.wait_event("node_joined", node="late")
+    assert pids_on(run, range(4)) == before
+    run.kill(2)
+    wait_started(run, tmp_path, 1)
+    end(run, tmp_path, agents)
+    assert run.events("node_lost") == []
+    assert run.result()["restarts"] == 1 and late.returncode == 0
+    run.assert_nothing_left()
+
+
 def test_an_agent_that_expects_another_certificate_does_not_join(nodes, tmp_path):
     run, _ = nodes()
     url = (run.folder / "join-url").read_text().strip()

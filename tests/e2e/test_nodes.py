@@ -110,6 +110,19 @@ def test_the_ranks_of_two_nodes_find_each_other_and_end_well(nodes, tmp_path):
     run.assert_nothing_left()
 
 
+def test_a_folder_that_was_there_keeps_its_mode_when_an_agent_shares_it(nodes, tmp_path):
+    folder = tmp_path / "run-0"
+    folder.mkdir()
+    folder.chmod(0o750)
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert run.folder == folder and folder.stat().st_mode & 0o777 == 0o750
+    assert (folder / "logs" / "rank-3").is_dir(), "the agent took a folder of its own"
+
+
 def test_a_rank_that_dies_on_another_node_is_recovered_from(nodes, tmp_path):
     run, (other,) = nodes("other")
     run.kill(3)

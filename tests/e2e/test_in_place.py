@@ -4,6 +4,7 @@ final weights are those of a run that nobody disturbed."""
 import contextlib
 import json
 import os
+import pathlib
 import random
 import resource
 import signal
@@ -162,10 +163,12 @@ def test_a_rank_that_ends_by_an_error_of_its_own_is_the_one_that_is_blamed(train
 
 def test_another_run_cannot_take_the_folder_while_rank_0_is_replaced(train, tmp_path):
     words = ("--checkpoint-dir", tmp_path / "shared")
-    owner = train(2, 3000, *words)
+    owner = train(2, 1_000_000, *words)
     owner.wait_step(60)
     intruder = train(2, 3000, *words, flags=("--max-restarts", 0))
-    time.sleep(1)  # it waits for the lock
+    lock = tmp_path / "shared" / ".lock"
+    descriptors = pathlib.Path(f"/proc/{intruder.pid(0)}/fd")
+    intruder.wait(lambda: any(file.resolve() == lock for file in descriptors.iterdir()), "who waits for the lock")
     owner.kill(0)
     assert intruder.end(60) == 5
     assert "in use by another run" in intruder.err

@@ -150,7 +150,7 @@ def test_following_ends_when_nobody_reads(start, follow, python, script):
 
 def test_what_muster_run_left_when_it_was_killed_is_shown(start, muster, python, script):
     run = start(python, script("import time\nprint('here', flush=True)\ntime.sleep(60)"), ranks=1)
-    run.wait(lambda: (run.folder / "logs/rank-0/gen-1.stdout.log").exists() and run.log(0), "a line")
+    run.wait(lambda: run.log_exists(0) and run.log(0).endswith(b"\n"), "a whole line")
     run.kill_all()
     run.end()
     for words in ([], ["-f"]):

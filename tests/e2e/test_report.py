@@ -101,7 +101,7 @@ def test_nothing_is_claimed_of_a_script_that_reports_no_steps(muster, tmp_path):
     assert f"one fault survived, {bounds} lost" in report["verdict"]
     assert f"lost {bounds}" in muster("show", tmp_path / "run").out
     assert re.search(
-        r"started again after [\d.]+ m?s; what of the 1\.\d+ s before was not saved is done again\n", done.err
+        r"started again after [\d.]+ m?s; what of the [1-9][\d.]* s before was not saved is done again\n", done.err
     )
     assert "muster: steps not reported, 1 restart\n" in done.err and "0 steps" not in done.err
 
@@ -124,7 +124,7 @@ def test_a_fault_behind_the_last_step_is_recovered_from_and_says_so(start, muste
 
 
 def test_the_run_and_its_report_give_a_fault_the_same_figures(start, muster):
-    run = start("muster-train", "--steps", 200, "--step-ms", 4, "--every", 150)
+    run = start("muster-train", "--steps", 500, "--step-ms", 4, "--every", 450)
     run.wait_step(90)
     run.kill(1)
     assert run.end() == 0, run.err
@@ -192,7 +192,7 @@ def test_a_folder_that_is_something_else_is_told_by_what_is_in_it(muster, tmp_pa
 
 def test_the_report_counts_the_time_lost_as_the_run_did(start, muster):
     """Their clocks and records are the same; the run polls heartbeats, so 50 ms and a tenth are granted."""
-    run = start("muster-train", "--steps", 300, "--step-ms", 4, "--every", 50)
+    run = start("muster-train", "--steps", 600, "--step-ms", 4, "--every", 50)
     run.wait_step(90)
     run.kill(1)
     run.wait_step(60, generation=2)  # amid the replay: the next fault cuts it short

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 
@@ -108,6 +109,7 @@ def test_a_full_disk_ends_no_run_and_is_told(start, python, tiny_disk):
     assert run.end() == 0, run.err
     # Who wrote first may have filled it alone.
     assert any(run.log(rank).startswith(b"z" * 100) for rank in (0, 1))
+    assert re.search(r"muster: the disk had no room for [0-9.]+ [KM]iB of what rank [01] wrote to its stdout", run.err)
     assert "result.json is missing" in run.err or run.result()["state"] == "SUCCEEDED"
     run.assert_nothing_left()
 
@@ -178,3 +180,16 @@ def test_what_a_full_disk_never_took_is_told(start, tiny_disk):
     fill(tiny_disk)
     assert run.end() == 0, run.err
     assert "muster: the disk had no room for" in run.err and "of steps/" in run.err
+
+
+def test_the_report_says_of_a_full_disk_that_it_was_full(start, tiny_disk, script, python, muster):
+    text = "import os, time\nprint('up', flush=True)\n"
+    text += f"while not os.path.exists('{tiny_disk.parent}/go'): time.sleep(0.01)\nprint('z' * 30000)\n"
+    run = start(python, script(text), folder=tiny_disk / "run", ranks=1)
+    run.wait(lambda: run.log_exists(0) and run.log(0) == b"up\n", "its line")
+    fill(tiny_disk)
+    (tiny_disk.parent / "go").touch()
+    assert run.end() == 0, run.err
+    (tiny_disk / "filler").unlink()
+    assert "muster: the disk had no room for" in run.err and "of what rank 0 wrote to its stdout" in run.err
+    assert "faster than" not in run.err + muster("show", tiny_disk / "run").out

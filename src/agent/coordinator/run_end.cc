@@ -96,6 +96,7 @@ void RunLoop::LetGoOfSignals() {
 
 /// Said by mouth as well: a disk that is still full takes no event either.
 void RunLoop::ReportRecordLoss() {
+  for (const std::string& loss : events_.losses().InWords()) console_->Say("muster: " + loss);
   const bool steps_whole = steps_->Flush();
   const bool events_whole = events_.Flush();
   const std::uint64_t steps = steps_->unwritten_bytes();

@@ -145,9 +145,7 @@ void RunLoop::On(const report::Stacks& report) {
 
 void RunLoop::On(const report::Losses& report) {
   for (const LogLoss& loss : report.logs) {
-    events_.Add("log_dropped", {{"rank", loss.id.rank.value()},
-                                {"stream", std::string(NameOf(loss.id.stream))},
-                                {"bytes", loss.bytes}});
+    events_.AddLoss(loss);
   }
   if (report.rules_missed > 0) events_.Add("log_rules_missed", {{"bytes", report.rules_missed}});
 }

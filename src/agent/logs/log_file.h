@@ -19,6 +19,8 @@ class LogFile {
   /// kept. Returns how many bytes were lost by this call, `missing` included. An empty call makes
   /// the file.
   std::uint64_t Append(std::uint64_t missing, std::string_view bytes);
+  /// What was lost last found no room on the disk.
+  bool no_room() const { return file_.no_room(); }
   /// Bytes in the file, markers included.
   std::uint64_t size() const { return size_; }
 

@@ -33,10 +33,11 @@ struct Log {
   const LogId id;
   const std::uint64_t size;  // of its file, before
   StreamBuffer buffer;
-  Fd pipe;                       // the reader's, once handed over
-  Instant deadline = kNever;     // under the keeper's mutex
-  bool written_out = false;      // under the keeper's mutex
-  std::uint64_t unreported = 0;  // under the keeper's mutex
+  Fd pipe;                                    // the reader's, once handed over
+  Instant deadline = kNever;                  // under the keeper's mutex
+  bool written_out = false;                   // under the keeper's mutex
+  std::array<std::uint64_t, 3> unreported{};  // by WhyLost, under the keeper's mutex
+  bool is_reported() const { return unreported == std::array<std::uint64_t, 3>{}; }
 };
 using LogPointer = std::shared_ptr<Log>;
 
@@ -99,7 +100,7 @@ class LogKeeper::Impl {
     const MutexLock lock(mutex_);
     std::erase_if(logs_, [&](const auto& entry) {
       return entry.first.generation <= up_to && entry.second->written_out &&
-             entry.second->unreported == 0;
+             entry.second->is_reported();
     });
   }
 
@@ -107,7 +108,10 @@ class LogKeeper::Impl {
     std::vector<LogLoss> losses;
     const MutexLock lock(mutex_);
     for (auto& [id, log] : logs_) {
-      if (log->unreported > 0) losses.push_back({id, std::exchange(log->unreported, 0)});
+      for (const WhyLost why : {WhyLost::kTooFast, WhyLost::kNoRoom, WhyLost::kFailed}) {
+        std::uint64_t& bytes = log->unreported[static_cast<std::size_t>(why)];
+        if (bytes > 0) losses.push_back({id, std::exchange(bytes, 0), why});
+      }
     }
     return losses;
   }
@@ -272,7 +276,7 @@ class LogKeeper::Impl {
     std::uint64_t lost = 0;
     if (!std::exchange(output.begun, true)) lost += output.file.Append(0, "");
     if (taken.dropped > 0) {
-      lost += output.file.Append(taken.dropped, "");
+      output.file.Append(taken.dropped, "");
       output.framer.Break();
     }
     for (const StreamBuffer::Chunk& chunk : taken.chunks) {
@@ -282,7 +286,9 @@ class LogKeeper::Impl {
     }
     if (taken.ended) Show(output, output.framer.Finish());
     const MutexLock lock(mutex_);
-    output.log->unreported += lost;
+    const WhyLost why = output.file.no_room() ? WhyLost::kNoRoom : WhyLost::kFailed;
+    output.log->unreported[static_cast<std::size_t>(WhyLost::kTooFast)] += taken.dropped;
+    output.log->unreported[static_cast<std::size_t>(why)] += lost;
     output.log->written_out = taken.ended;
   }
 

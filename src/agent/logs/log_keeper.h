@@ -15,6 +15,7 @@
 
 #include "agent/logs/console.h"
 #include "agent/logs/log_id.h"
+#include "agent/logs/log_loss.h"
 #include "agent/logs/stream_buffer.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -32,12 +33,6 @@ struct LogKeeperOptions {
   Bytes stream_capacity = kStreamCapacity;
   /// Gets what a pipe brought, from the reader's thread, which must not wait there; may be empty.
   std::function<void(const LogId& id, std::string_view bytes)> tap;
-};
-
-/// Bytes that could not be kept since the last call.
-struct LogLoss {
-  LogId id;
-  std::uint64_t bytes = 0;
 };
 
 class LogKeeper {
@@ -61,6 +56,7 @@ class LogKeeper {
   std::string LastWords(const LogId& id, std::chrono::nanoseconds limit) const;
   /// Forgets a log that ended; its file is complete.
   void Forget(Generation up_to);
+  /// Since the last call.
   std::vector<LogLoss> TakeLosses();
 
   /// Reads every pipe to its end or `limit`, writes what is held and joins. False when a write did

@@ -205,7 +205,25 @@ TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   ASSERT_EQ(losses.size(), 1U);
   EXPECT_EQ(losses[0].id, id);
   EXPECT_EQ(losses[0].bytes, 10U);
+  EXPECT_EQ(losses[0].why, WhyLost::kNoRoom);
   EXPECT_EQ(keeper->Tail(id), "lost bytes") << "the fault record still has it";
+}
+
+TEST(LossTotals, SaysOfEachStreamHowMuchAndWhy) {
+  LossTotals totals;
+  const LogId out{Rank(0), Generation(1), Stream::kOut};
+  for (int i = 0; i < 2; ++i) totals.Add({out, 1024, WhyLost::kNoRoom});
+  totals.Add({out, 3, WhyLost::kTooFast});
+  EXPECT_THAT(totals.InWords(),
+              testing::ElementsAre(
+                  "3 B of what rank 0 wrote to its stdout came faster than it could be kept, "
+                  "and was dropped",
+                  "the disk had no room for 2.00 KiB of what rank 0 wrote to its stdout"));
+  for (unsigned rank = 1; rank < 6; ++rank) {
+    totals.Add({{Rank(rank), Generation(1), Stream::kErr}, 1024, WhyLost::kFailed});
+  }
+  EXPECT_EQ(totals.InWords().size(), 5U);
+  EXPECT_EQ(totals.InWords().back(), "3.00 KiB of what other ranks wrote could not be kept either");
 }
 
 TEST(LogKeeper, OutlivesAWriteThatHangs) {

@@ -14,4 +14,12 @@ Instant EventLog::Add(std::string_view event, std::initializer_list<Field> field
   return now;
 }
 
+void EventLog::AddLoss(const LogLoss& loss) {
+  losses_.Add(loss);
+  Add("log_dropped", {{"rank", loss.id.rank.value()},
+                      {"stream", std::string(NameOf(loss.id.stream))},
+                      {"bytes", loss.bytes},
+                      {"reason", std::string(NameOf(loss.why))}});
+}
+
 }  // namespace muster::agent

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/logs/log_loss.h"
 #include "agent/run/append_file.h"
 #include "base/clock.h"
 
@@ -40,6 +41,9 @@ class EventLog {
 
   /// Returns the time that it wrote.
   Instant Add(std::string_view event, std::initializer_list<Field> fields = {});
+  /// As `log_dropped`, and in the totals.
+  void AddLoss(const LogLoss& loss);
+  const LossTotals& losses() const { return losses_; }
   /// Behind those of another process of ours.
   void GoOn() { file_.GoOn(); }
   bool Flush() { return file_.Flush(); }
@@ -49,6 +53,7 @@ class EventLog {
  private:
   AppendFile file_;
   const Clock& clock_;
+  LossTotals losses_;
 };
 
 }  // namespace muster::agent

@@ -22,14 +22,18 @@ class ReopeningFile {
   /// How many of `bytes` are in the file now: fewer than all of them when a write failed. An empty
   /// `bytes` makes the file.
   std::size_t Append(std::string_view bytes);
+  /// The last append that failed found no room on the disk.
+  bool no_room() const { return no_room_; }
 
  private:
   bool Open();
+  bool Failed(const Error& error);
 
   FileSystem* files_;
   std::string path_;
   unsigned mode_;
   bool makes_folder_;
+  bool no_room_ = false;
   std::unique_ptr<WritableFile> file_;
 };
 

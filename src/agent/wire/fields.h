@@ -75,7 +75,7 @@ void Fields(A& a, LogId& m) {
 }
 template <typename A>
 void Fields(A& a, LogLoss& m) {
-  a("log", m.id), a("bytes", m.bytes);
+  a("log", m.id), a("bytes", m.bytes), a.Enum("why", m.why, 3);
 }
 template <typename A>
 void Fields(A& a, rules::Firing& m) {

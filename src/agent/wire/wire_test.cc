@@ -81,7 +81,7 @@ std::vector<Report> Reports() {
       report::Words{Rank(5), Generation(3), "out\n", "err\n", "{}", {"RANK=5", "HOME=<redacted>"}},
       report::StacksTaken{7, {Rank(4), Rank(5)}},
       report::Stacks{7, {Rank(4)}, "{\"format\":\"muster-stacks/1\"}\n"},
-      report::Losses{{{{Rank(5), Generation(3), Stream::kErr}, 4096}}, 17},
+      report::Losses{{{{Rank(5), Generation(3), Stream::kErr}, 4096, WhyLost::kNoRoom}}, 17},
       report::Failed{Error(Code::kExhausted, "pipe: too many open files", "raise ulimit -n")},
       report::Gone{"it was told to end by SIGTERM"},
       report::Lost{"muster-shim died, and every worker with it"},

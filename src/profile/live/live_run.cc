@@ -231,8 +231,8 @@ std::string LiveRun::TextOf(const EventRecord& event) const {
     return fmt::format("node {} is lost: {}", event.node, event.reason);
   }
   if (event.event == "log_dropped") {
-    return fmt::format("{} of {} {} were not kept", Counted(event.bytes, "byte"), rank,
-                       event.stream);
+    return fmt::format("{} of {} {} were not kept{}", Counted(event.bytes, "byte"), rank,
+                       event.stream, event.reason.empty() ? "" : ": " + event.reason);
   }
   if (event.event == "signal") return fmt::format("muster run got {}", event.name);
   if (event.event == "run_ended") {

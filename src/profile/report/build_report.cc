@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "profile/report/fault_times.h"
@@ -75,6 +76,34 @@ void AddWorkerEvent(const RunRecords& run, const EventRecord& event,
   if (event.code) worker.exit = fmt::format("code {}", *event.code);
 }
 
+/// "" is of a version that did not tell it.
+std::string LossInWords(std::uint64_t rank, const std::string& stream, const std::string& reason,
+                        std::uint64_t count) {
+  const std::string bytes =
+      FormatBytes({static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX))});
+  if (reason == "too fast") {
+    return fmt::format("rank {} wrote to its {} faster than it could be kept: {} dropped", rank,
+                       stream, bytes);
+  }
+  const std::string what = fmt::format("{} of what rank {} wrote to its {}", bytes, rank, stream);
+  if (reason == "no room") return "the disk had no room for " + what;
+  return reason.empty() ? what + " could not be kept" : "the disk did not take " + what;
+}
+
+/// What of the workers' output is not in their logs: a note for each stream and reason.
+void AddLogLosses(const RunRecords& run, RunReport& report) {
+  std::map<std::tuple<std::uint64_t, std::string, std::string>, std::uint64_t> bytes;
+  for (const EventRecord& event : run.events) {
+    if (event.event != "log_dropped") continue;
+    std::uint64_t& sum = bytes[{event.rank.value_or(0), event.stream, event.reason}];
+    sum += std::min(event.bytes, UINT64_MAX - sum);
+  }
+  for (const auto& [key, sum] : bytes) {
+    const auto& [rank, stream, reason] = key;
+    report.notes.push_back(LossInWords(rank, stream, reason, sum));
+  }
+}
+
 void AddEvents(const RunRecords& run, RunReport& report) {
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> places;
   std::map<std::uint64_t, GenerationSpan> generations;
@@ -91,12 +120,6 @@ void AddEvents(const RunRecords& run, RunReport& report) {
     } else if (event.event == "checkpoint" && event.step) {
       report.checkpoints.push_back(
           {.at = at, .generation = event.generation.value_or(0), .step = *event.step});
-    } else if (event.event == "log_dropped") {
-      report.notes.push_back(fmt::format(
-          "rank {} wrote to its {} faster than it could be kept: {} dropped",
-          event.rank.value_or(0), event.stream,
-          FormatBytes(
-              {static_cast<std::int64_t>(std::min<std::uint64_t>(event.bytes, INT64_MAX))})));
     } else if (event.event == "worker_started" || event.event == "worker_exited") {
       AddWorkerEvent(run, event, places, report);
     }
@@ -280,6 +303,7 @@ RunReport BuildReport(RunRecords records) {
   AddSteps(records, report);
   if (records.result) AddResult(*records.result, report);
   AddUnknownFaults(records, report);
+  AddLogLosses(records, report);
   AddTroubles(records, report);
   report.go_on = GoOn(records, report);
   report.evals = LastEvals(records.evals);

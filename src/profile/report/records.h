@@ -82,7 +82,7 @@ struct EventRecord {
   std::string state;  ///< of `run_ended`, as are `exit_code` and `reason`
   std::int64_t exit_code = 0;
   std::string node;    ///< of `node_joined` and `node_lost`
-  std::string reason;  ///< of `node_lost` and `run_ended`
+  std::string reason;  ///< of `node_lost`, `run_ended` and `log_dropped`
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

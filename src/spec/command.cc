@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/durable.h"
@@ -12,6 +14,16 @@ namespace {
 constexpr std::string_view kPrefix = "MUSTER_";
 constexpr std::string_view kTrainer = "muster-train";
 constexpr std::string_view kFolderFlag = "--checkpoint-dir";
+
+/// Which a worker finds in its environment (env.cc): a shell in the command expands them there.
+constexpr std::string_view kOfWorkers[] = {"MUSTER_RUN",
+                                           "MUSTER_GENERATION",
+                                           "MUSTER_GENERATION_FILE",
+                                           "MUSTER_CHECKPOINT_DIR",
+                                           "MUSTER_CHECKPOINT_EVERY",
+                                           "MUSTER_HEARTBEAT_FD",
+                                           "MUSTER_ARENA_FD",
+                                           "MUSTER_RECOVERY_FD"};
 
 bool IsVariableByte(char c) { return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; }
 
@@ -38,7 +50,8 @@ Error Unknown(std::string_view name, const Variables& variables) {
   }
   return Error(Code::kInvalid,
                fmt::format("the variable ${} does not exist; {}", name,
-                           known.empty() ? "the job has no data entry" : "there is " + known));
+                           known.empty() ? "the job has no data entry" : "there is " + known),
+               fmt::format("write $${} for one that the command itself is to expand", name));
 }
 
 }  // namespace
@@ -76,12 +89,17 @@ Result<std::string> ExpandArgument(std::string_view argument, const Variables& v
   while (!argument.empty()) {
     const bool escaped = argument.starts_with("$$");
     const Reference reference = ReferenceAt(escaped ? argument.substr(1) : argument);
+    const bool left =
+        !escaped && std::ranges::find(kOfWorkers, reference.name) != std::end(kOfWorkers);
     if (reference.length == 0) {
       out += argument.front();
       argument.remove_prefix(1);
     } else if (escaped) {
       out += argument.substr(1, reference.length);
       argument.remove_prefix(1 + reference.length);
+    } else if (left) {
+      out += argument.substr(0, reference.length);
+      argument.remove_prefix(reference.length);
     } else {
       const auto found = variables.find(reference.name);
       if (found == variables.end()) return Unknown(reference.name, variables);

@@ -23,6 +23,17 @@ TEST(ExpandArgument, KeepsADoubledDollarAsText) {
   EXPECT_EQ(*ExpandArgument("$$HOME", kVariables), "$$HOME");
 }
 
+TEST(ExpandArgument, LeavesWhatWorkersHaveInTheirEnvironment) {
+  for (const char* text : {"echo $MUSTER_RUN", "${MUSTER_GENERATION}x", "$MUSTER_CHECKPOINT_DIR/a",
+                           "$MUSTER_GENERATION_FILE"}) {
+    EXPECT_EQ(*ExpandArgument(text, {}), text);
+  }
+  EXPECT_EQ(*ExpandArgument("$$MUSTER_RUN", {}), "$MUSTER_RUN");
+  const auto unknown = ExpandArgument("$MUSTER_RUNS", {});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_THAT(unknown.error().hint(), HasSubstr("write $$MUSTER_RUNS"));
+}
+
 TEST(ExpandArgument, NamesAVariableThatDoesNotExist) {
   const auto expanded = ExpandArgument("$MUSTER_DATA_1", kVariables);
   ASSERT_FALSE(expanded.has_value());

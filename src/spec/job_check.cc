@@ -44,7 +44,7 @@ bool IsName(std::string_view name) {
 
 void CheckName(const std::string& path, std::string_view name, Faults& faults) {
   if (name.empty()) {
-    faults.Add(path, fmt::format("'{}' is missing", path));
+    faults.Add(path, fmt::format("'{}' is missing or empty", path));
   } else if (!IsName(name)) {
     faults.Add(path, fmt::format("'{}' is '{}'; a name has up to {} letters and digits, with . _ - "
                                  "between them",
@@ -132,7 +132,7 @@ void CheckNul(const std::string& path, std::string_view text, Faults& faults) {
 
 void CheckSource(const DataSource& source, const std::string& path, Faults& faults) {
   if (source.uri.empty()) {
-    faults.Add(path + ".uri", fmt::format("'{}.uri' is missing", path));
+    faults.Add(path + ".uri", fmt::format("'{}.uri' is missing or empty", path));
   } else if (const auto scheme = source.uri.find("://"); scheme != std::string::npos) {
     const std::string name = source.uri.substr(0, scheme);
     if (name != "s3" && name != "file") {

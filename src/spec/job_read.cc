@@ -128,13 +128,14 @@ void ReadKind(ObjectReader& top, Findings& findings) {
   top.Text("apiVersion", version);
   top.Text("kind", kind);
   if (version.empty()) {
-    findings.AddAt("apiVersion", "'apiVersion' is missing; a job file says apiVersion: muster/v1");
+    findings.AddAt("apiVersion",
+                   "'apiVersion' is missing or empty; a job file says apiVersion: muster/v1");
   } else if (version != "muster/v1") {
     findings.AddAt("apiVersion",
                    fmt::format("apiVersion is '{}'; this muster reads muster/v1", version));
   }
   if (kind.empty()) {
-    findings.AddAt("kind", "'kind' is missing; a job file says kind: Job");
+    findings.AddAt("kind", "'kind' is missing or empty; a job file says kind: Job");
   } else if (kind != "Job") {
     findings.AddAt("kind", fmt::format("kind is '{}'; this reads kind Job", kind));
   }

@@ -230,7 +230,8 @@ TEST(ParseJob, RefusesWhatMakesNoSense) {
       {"  command: [a]\n  timeLimit: 1h\n  estimate: 2h\n",
        "'spec.estimate' is 2h, above the timeLimit "
        "of 1h"},
-      {"  command: [a]\n  data: [{at: /x}]\n", "'spec.data[0].uri' is missing"},
+      {"  command: [a]\n  data: [{at: /x}]\n", "'spec.data[0].uri' is missing or empty"},
+      {"  command: [a]\n  data: [{uri: ''}]\n", "'spec.data[0].uri' is missing or empty"},
       {"  command: [a]\n  data: [{uri: 'gs://x'}]\n", "s3://, file:// and plain paths are taken"},
       {"  command: [a]\n  data: [{uri: x, at: y}]\n", "it takes an absolute path"},
       {"  command: [a]\n  data: [{uri: x, stage: 'yes'}]\n",

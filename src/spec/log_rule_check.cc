@@ -59,7 +59,7 @@ void CheckLogRule(const LogRule& rule, const std::string& path, const Faulty& fa
   }
   if (!rule.stop.empty()) CheckPattern(path + ".stop", rule.stop, fault);
   if (rule.pattern.empty()) {
-    return fault(path + ".pattern", fmt::format("'{}.pattern' is missing", path));
+    return fault(path + ".pattern", fmt::format("'{}.pattern' is missing or empty", path));
   }
   const auto pattern = CheckPattern(path + ".pattern", rule.pattern, fault);
   if (pattern) CheckValues(rule, *pattern, path, fault);

@@ -143,7 +143,7 @@ Result<Value> ReadYaml(std::string_view text, std::string_view file, const Docum
     if (builder.error()) return Error(*builder.error());
     return Error(Code::kInvalid, AtPlace(file, {1, 1}, "more than one document"));
   } catch (const YAML::Exception& error) {
-    const Place place = PlaceOf(error.mark);
+    const Place place = PlaceOfFault(text, PlaceOf(error.mark));
     return Error(Code::kInvalid,
                  AtPlace(file, place, YamlWords(error.msg, text, place) + Excerpt(text, place)));
   } catch (const std::exception& error) {

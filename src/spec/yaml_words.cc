@@ -91,6 +91,12 @@ std::string YamlWords(std::string_view complaint, std::string_view text, Place p
   return fmt::format("this cannot be read as YAML ({})", complaint);
 }
 
+Place PlaceOfFault(std::string_view text, Place place) {
+  const std::string_view line = LineAt(text, place.line).value_or("");
+  if (!IsIndentedWithTab(line)) return place;
+  return {place.line, static_cast<std::uint32_t>(line.find('\t') + 1)};
+}
+
 std::string Excerpt(std::string_view text, Place place) {
   const auto found = LineAt(text, place.line);
   if (!found || place.column == 0 || place.column > kMostShown) return "";

@@ -5,8 +5,10 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
 
 #include "base/durable.h"
 #include "base/log.h"
@@ -20,10 +22,17 @@ std::string WithoutSlashes(std::string path) {
   return path;
 }
 
-/// A link leads to the folder that is meant, so that the link itself stays.
+bool HasDots(const std::string& path) {
+  const std::filesystem::path parts(path);
+  return std::ranges::any_of(std::next(parts.begin(), parts.empty() ? 0 : 1), parts.end(),
+                             [](const auto& part) { return part == "." || part == ".."; });
+}
+
+/// A link leads to the folder that is meant, so that the link itself stays; so do dots: what is
+/// built is beside that folder, and "no/.." needs no folder "no".
 Result<std::string> PlaceOf(const std::string& path) {
   std::error_code failed;
-  if (!std::filesystem::is_symlink(path, failed)) return WithoutSlashes(path);
+  if (!HasDots(path) && !std::filesystem::is_symlink(path, failed)) return WithoutSlashes(path);
   const auto target = std::filesystem::weakly_canonical(path, failed);
   if (failed) return ErrnoError("follow " + path, failed.value());
   return target.string();

@@ -253,6 +253,16 @@ TEST(Pack, KeepsItsInputAndItsOutputApart) {
   EXPECT_EQ(Contents(folder / "idx"), before);
 }
 
+TEST(Pack, TakesAFolderWithDotsInItsName) {
+  const TempFolder folder;
+  const std::string set = PackSample(folder, 20);
+  EXPECT_TRUE(PackFolder(folder / "idx", set + "/.", {.replace = true}));
+  EXPECT_FALSE(std::filesystem::exists(set + "/..muster-part"));
+  ASSERT_TRUE(PackFolder(folder / "idx", folder / "no/../other"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "no"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "other"));
+}
+
 TEST(Pack, ReplacesTheFolderThatALinkLeadsTo) {
   const TempFolder folder;
   const std::string set = PackSample(folder, 20);

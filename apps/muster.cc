@@ -3,5 +3,6 @@
 
 int main(int argc, char** argv) {
   muster::KeepStandardDescriptors();
+  muster::FailAtFileSizeLimit();
   return muster::cli::Main(argc, argv);
 }

@@ -3,11 +3,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "agent/shim/shim.h"
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // workers get it back
   muster::agent::shim::ShimOptions options;
   int type = 0;
   socklen_t size = sizeof(type);

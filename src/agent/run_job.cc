@@ -10,11 +10,14 @@
 #include "agent/keep/result_archive.h"
 #include "agent/keep/supervisor.h"
 #include "agent/launch/descriptor_limit.h"
+#include "agent/launch/launcher.h"
 #include "agent/launch/python_command.h"
 #include "agent/launch/start_advice.h"
 #include "agent/run/closing.h"
 #include "agent/store/store_process.h"
+#include "base/bytes.h"
 #include "base/id.h"
+#include "base/text.h"
 #include "os/signals.h"
 
 namespace muster::agent {
@@ -25,6 +28,22 @@ void Fields(A& a, RunOutcome& m) {
 }
 
 namespace {
+
+/// Memory that processes share is a file to the limit of file sizes, sparse as it is.
+Status CheckFileSizes(const RunOptions& options) {
+  constexpr rlim_t kBesides = 32u << 20;  // what coordinators save, and the collectives' own part
+  constexpr std::uint32_t kMostSharing = 64;
+  const bool shares = options.nodes == 1 && options.ranks <= kMostSharing;
+  const rlim_t needed = kBesides + (shares ? options.ranks * kArenaBytesPerRank : 0);
+  struct rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur >= needed) return Ok();
+  const auto bytes = [](rlim_t count) { return FormatBytes({static_cast<std::int64_t>(count)}); };
+  return Error(Code::kExhausted,
+               fmt::format("a run of {} needs files of {}, shared memory included; the limit of "
+                           "file sizes is {}",
+                           Counted(options.ranks, "rank"), bytes(needed), bytes(limit.rlim_cur)),
+               "raise it (ulimit -f unlimited); nothing was made");
+}
 
 /// What a run cannot do without, before anything of it exists.
 Status CheckProcess(const RunOptions& options) {
@@ -44,7 +63,7 @@ Status CheckProcess(const RunOptions& options) {
                              options.ranks, needed, limit.rlim_max),
                  fmt::format("raise it (ulimit -Hn {}); nothing was made", needed));
   }
-  return Ok();
+  return CheckFileSizes(options);
 }
 
 Error NotStarted(const Error& error, const std::string& path) {

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <csignal>
+
 namespace muster {
 
 void Fd::Reset(int fd) {
@@ -19,5 +21,7 @@ void KeepStandardDescriptors() {
     [[maybe_unused]] const int opened = ::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
   }
 }
+
+void FailAtFileSizeLimit() { std::signal(SIGXFSZ, SIG_IGN); }
 
 }  // namespace muster

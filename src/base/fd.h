@@ -33,4 +33,9 @@ class [[nodiscard]] Fd {
 /// writing to the others still fails, as it does when they are closed.
 void KeepStandardDescriptors();
 
+/// Call in main: a write beyond the limit of file sizes (ulimit -f) fails with EFBIG, as one on a
+/// full disk does, instead of ending the process by SIGXFSZ. Who executes other programs gives the
+/// signal back to them (os::ResetSignals).
+void FailAtFileSizeLimit();
+
 }  // namespace muster

@@ -329,6 +329,16 @@ def test_a_full_disk_leaves_the_old_set_and_nothing_else(muster, programs, idx, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["idx", "set"]
 
 
+def test_a_limit_of_file_sizes_leaves_nothing_either(programs, idx, tmp_path):
+    words = [programs / "muster", "data", "pack", idx, tmp_path / "limited"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'ulimit -f 1; exec "$@"', "sh", *words], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1, done.stderr
+    assert "ulimit -f" in done.stderr
+    assert not [path.name for path in tmp_path.iterdir() if "limited" in path.name]
+
+
 def test_a_killed_pack_is_cleared_by_the_next(muster, programs, tmp_path):
     idx = write_idx(tmp_path / "idx", 60_000)
     process = subprocess.Popen(

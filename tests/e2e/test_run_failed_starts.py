@@ -89,6 +89,20 @@ def test_without_processes(programs, limit):
         shutil.rmtree(folder)
 
 
+def test_a_limit_of_file_sizes_is_told_before_anything_is_made(start):
+    run = start("/bin/true", prefix=["/bin/sh", "-c", 'ulimit -f 3000; exec "$@"', "sh"], ranks=1)
+    assert run.end() == 1, run.err
+    assert "the limit of file sizes is" in run.err and "ulimit -f unlimited" in run.err
+    assert not run.folder.exists()
+
+
+def test_workers_find_the_signal_of_the_file_size_limit_as_it_was(start):
+    run = start("/bin/cat", "/proc/self/status", ranks=1)
+    assert run.end() == 0, run.err
+    ignored = next(line for line in run.log(0).decode().splitlines() if line.startswith("SigIgn:"))
+    assert not int(ignored.split()[1], 16) >> (signal.SIGXFSZ - 1) & 1
+
+
 def contents(folder):
     return {
         str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else None)

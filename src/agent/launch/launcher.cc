@@ -25,7 +25,6 @@ constexpr int kHeartbeatFd = 3;
 constexpr int kArenaFd = 4;
 constexpr int kLinkFd = 5;  // without collectives there is nothing to unwind from
 // Address space of a memfd: pages exist once they are touched.
-constexpr std::uint64_t kArenaBytesPerRank = 256u << 20;
 
 struct Pipe {
   Fd read;

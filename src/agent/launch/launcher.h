@@ -47,6 +47,9 @@ inline constexpr const char* kShimName = "shim";  ///< its socket and its pidfd
 /// its link when it has one.
 std::string RankName(Rank rank);
 
+/// Of the collectives' memory, a sparse file of the ranks of one node.
+inline constexpr std::uint64_t kArenaBytesPerRank = 256u << 20;
+
 class Launcher {
  public:
   /// Of the job's ranks those of this node. `run_folder` is absolute. The options outlive the

@@ -247,7 +247,8 @@ def test_the_coordinator_is_followed_under_the_same_identity(nodes, network, tmp
     run.kill(2)
     wait_started(run, tmp_path, 1)
     end(run, tmp_path, agents)
-    assert run.events("node_lost") == []
+    # A spare that had just joined may come to nothing: no rank is lost with it.
+    assert [event for event in run.events("node_lost") if event["ranks"]] == []
     assert run.result()["restarts"] == 1 and late.returncode == 0
     run.assert_nothing_left()
 

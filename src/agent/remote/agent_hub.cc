@@ -169,7 +169,7 @@ Result<net::Response> AgentHub::TakeReports(const net::Request& request) {
   const auto peer = MUSTER_TRY(Find(request));
   const ReportBatch batch = MUSTER_TRY(ParseBatch(request.body));
   MUSTER_TRY(peer->Take(batch));
-  if (peer->owes()) keep_(false);
+  if (peer->owes()) keep_(peer->ended());
   return net::Response{.body = fmt::format(R"({{"taken":{}}})", peer->taken())};
 }
 

@@ -121,6 +121,7 @@ Status RemotePeer::Take(const ReportBatch& batch) {
     if (gone_) break;
     // What the heartbeats show comes again in a moment.
     if (!std::holds_alternative<report::Progress>(*report)) newest_to_keep_ = reports_;
+    ended_ = ended_ || std::holds_alternative<report::Ended>(*report);
     if (const auto* left = std::get_if<report::Gone>(&*report)) {
       Lose(left->reason, heard_);
       break;

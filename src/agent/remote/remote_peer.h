@@ -68,6 +68,8 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   void Forgive(std::chrono::nanoseconds standstill) { heard_ += standstill; }
   /// Reports behind those that it has. Invalid names what is wrong with them.
   Status Take(const ReportBatch& batch);
+  /// It said that its node ended: who led it may leave as soon as it hears that this was taken.
+  bool ended() const { return ended_; }
   /// The newest report that the agent need not send again.
   std::uint64_t taken() const { return owes() ? kept_reports_ : reports_; }
 
@@ -86,6 +88,7 @@ class RemotePeer final : public Node, public std::enable_shared_from_this<Remote
   RankRange ranks_;
   bool seated_ = false;
   bool met_ = false;
+  bool ended_ = false;
   std::optional<RankRange> before_;  ///< its seat until lately: reports of it may be on their way
   std::uint64_t orders_ = 0;         ///< sent so far
   std::uint64_t kept_orders_ = 0;    ///< of them, that may leave

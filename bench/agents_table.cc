@@ -81,8 +81,8 @@ class Agent {
   void Take(const Order& order) {
     if (const auto* start = std::get_if<order::Start>(&order)) {
       link_->Send(report::Begun{start->generation});
-    } else if (std::holds_alternative<order::Stop>(order)) {
-      link_->Send(report::Stopped{});
+    } else if (const auto* stop = std::get_if<order::Stop>(&order)) {
+      link_->Send(report::Stopped{stop->generation});
     }
   }
   std::unique_ptr<AgentLink> link_;
@@ -156,7 +156,7 @@ class Coordinator {
     const double own_used = CpuSeconds(CLOCK_PROCESS_CPUTIME_ID) - own;
     const double their_used = CpuSeconds(agents_clock_) - theirs;
     stopped_ = false;
-    gang_->Send(order::Stop{SIGTERM, {}});
+    gang_->Send(order::Stop{start.generation, SIGTERM, {}});
     Await("answers to a stop", [this] { return stopped_; });
     fmt::print(
         R"({{"table_s":{:.4f},"sent_s":{:.4f},"stop_s":{:.4f},"coordinator_cpu_s":{:.4f},"agents_cpu_s":{:.4f}}})"

@@ -99,8 +99,8 @@ void NodeRunner::Handle(const ShimMessage& message) {
 
 /// Who follows knows it even when the shim is dead by then.
 void NodeRunner::TakeCgroup(const shim::Hello& hello) {
-  cgroup_ = hello.has_cgroup != 0 ? hello.cgroup : "";
-  if (cgroup_.empty()) return;
+  if (hello.has_cgroup == 0) return;  // one that was there before is still to be removed
+  cgroup_ = hello.cgroup;
   const Fd folder(::open(cgroup_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.valid()) kept().Keep(kCgroupName, {folder.get()});
 }
@@ -190,8 +190,8 @@ void NodeRunner::Sweep() {
   if (shim_) static_cast<void>(shim_->process().Send(SIGKILL));
   shim_.reset();
   kept().Drop(kShimName);
-  kept().Drop(kCgroupName);
   if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
+  kept().Drop(kCgroupName);  // last: who follows in the middle of it goes on with it
 }
 
 /// Of those ranks that run; of the others there is nothing to say.

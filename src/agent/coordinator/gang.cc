@@ -41,33 +41,29 @@ Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report,
   restarting_ = generation_ != Generation();
   for (std::size_t i = 0; i < std::min(slots_.size(), place.slots.size()); ++i) {
     slots_[i].working = place.slots[i].working;
-    if (place.slots[i].member) slots_[i].member = MemberAt(*place.slots[i].member);
+    if (place.slots[i].member) slots_[i].member = Member{*place.slots[i].member, next_id_++};
   }
-  for (const MemberPlace& spare : place.spares) spares_.push_back(MemberAt(spare));
+  for (const MemberPlace& spare : place.spares) spares_.push_back(Member{spare, next_id_++});
 }
 
-Gang::Member Gang::MemberAt(const MemberPlace& place) {
-  return {next_id_++, place.who, nullptr, place.ready, place.without_shim, place.ended};
-}
-
-MemberPlace Gang::PlaceOf(const Member& member) {
-  return {member.who, member.ready, member.without_shim, member.ended};
+void Gang::MakeNodeOf(Member& member, const MakeNode& make) {
+  member.node = make([this, id = member.id](Report report) { Hear(id, std::move(report)); });
 }
 
 GangPlace Gang::place() const {
   GangPlace place{.generation = generation_, .active = active_};
   for (const Slot& slot : slots_) {
     place.slots.push_back({.working = slot.working});
-    if (slot.member) place.slots.back().member = PlaceOf(*slot.member);
+    if (slot.member) place.slots.back().member = *slot.member;
   }
-  for (const Member& spare : spares_) place.spares.push_back(PlaceOf(spare));
+  for (const Member& spare : spares_) place.spares.push_back(spare);
   return place;
 }
 
 void Gang::Attach(const std::string& agent, const MakeNode& make) {
   const auto attach = [&](Member& member) {
     if (member.node || member.who.agent != agent) return false;
-    member.node = make([this, id = member.id](Report report) { Hear(id, std::move(report)); });
+    MakeNodeOf(member, make);
     return true;
   };
   for (Slot& slot : slots_) {
@@ -95,9 +91,8 @@ Gang::~Gang() {
 }
 
 void Gang::Add(const NodeName& who, const MakeNode& make) {
-  const std::uint64_t id = next_id_++;
-  Member member{.id = id, .who = who};
-  member.node = make([this, id](Report report) { Hear(id, std::move(report)); });
+  Member member{{.who = who}, next_id_++};
+  MakeNodeOf(member, make);
   spares_.push_back(std::move(member));
   Seat();
   StartWhenComplete();

@@ -29,7 +29,9 @@ struct NodeName {
 
 struct MemberPlace {
   NodeName who;
-  bool ready = false, without_shim = false, ended = false;
+  bool ready = false;         ///< its fork server has loaded, or will not
+  bool without_shim = false;  ///< it lost it and needs another before it can work
+  bool ended = false;         ///< it said so
 };
 struct SlotPlace {
   std::optional<MemberPlace> member{};
@@ -77,13 +79,9 @@ class Gang final : public Node {
   void Poll() override;
 
  private:
-  struct Member {
+  struct Member : MemberPlace {
     std::uint64_t id = 0;
-    NodeName who;
-    std::shared_ptr<Node> node;
-    bool ready = false;         ///< its fork server has loaded, or will not
-    bool without_shim = false;  ///< it lost it and needs another before it can work
-    bool ended = false;         ///< it said so
+    std::shared_ptr<Node> node{};
   };
   struct Slot {
     RankRange ranks;
@@ -114,8 +112,7 @@ class Gang final : public Node {
   void On(Slot& slot, const report::Gone& report);
 
   void HearSpare(std::deque<Member>::iterator spare, const Report& report);
-  static MemberPlace PlaceOf(const Member& member);
-  Member MemberAt(const MemberPlace& place);
+  void MakeNodeOf(Member& member, const MakeNode& make);
   Slot* SlotOf(std::uint64_t member);
   Slot& SlotOf(Rank rank);
   void Seat();

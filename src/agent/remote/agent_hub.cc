@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -13,6 +12,13 @@ constexpr Bytes kMostReports = 12_MiB;  // an agent sends 8 MiB, or one report t
 
 constexpr auto kPulse = std::chrono::milliseconds(250);
 constexpr auto kStandstill = std::chrono::seconds(1);
+
+Gang::MakeNode NodeOf(const std::shared_ptr<RemotePeer>& peer) {
+  return [peer](OnReport on_report) {
+    peer->HearWith(std::move(on_report));
+    return peer;
+  };
+}
 
 }  // namespace
 
@@ -25,8 +31,9 @@ AgentHub::AgentHub(os::EventLoop& loop, HubOptions& options, OnJoin on_join)
   if (!options.place) return;
   joined_ = options.place->joined;
   for (HubPlace::Peer& was : options.place->peers) {
-    resumed_.push_back(MakePeer(was.agent, was.place.name));
-    resumed_.back()->GoOn(std::move(was.place));
+    const auto peer = MakePeer(was.agent, was.place.name);
+    peer->GoOn(std::move(was.place));
+    resumed_.emplace_back(was.agent, peer);
   }
 }
 
@@ -44,13 +51,8 @@ std::shared_ptr<RemotePeer> AgentHub::MakePeer(const std::string& agent, const s
 }
 
 void AgentHub::Rejoin(const OnJoin& on_join) {
-  for (const auto& peer : std::exchange(resumed_, {})) {
-    const auto known = std::ranges::find_if(
-        peers_, [&](const auto& entry) { return entry.second.lock() == peer; });
-    on_join({known->first, peer->name()}, [&](OnReport on_report) {
-      peer->HearWith(std::move(on_report));
-      return peer;
-    });
+  for (const auto& [agent, peer] : std::exchange(resumed_, {})) {
+    on_join({agent, peer->name()}, NodeOf(peer));
   }
 }
 
@@ -135,10 +137,7 @@ Result<net::Response> AgentHub::Join(const net::Request& request) {
   JobTicket ticket = ticket_;
   ticket.agent = fmt::format("a{}", ++joined_);
   const auto peer = MakePeer(ticket.agent, join.name);
-  on_join_({ticket.agent, join.name}, [&](OnReport on_report) {
-    peer->HearWith(std::move(on_report));
-    return peer;
-  });
+  on_join_({ticket.agent, join.name}, NodeOf(peer));
   if (keep_) keep_(true);
   return net::Response{.body = FormatTicket(ticket)};
 }

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/coordinator/gang.h"
@@ -84,8 +85,8 @@ class AgentHub {
   std::string version_;
   OnJoin on_join_;
   std::function<void(bool)> keep_;
-  std::map<std::string, std::weak_ptr<RemotePeer>> peers_;  ///< by agent id
-  std::vector<std::shared_ptr<RemotePeer>> resumed_;        ///< until Rejoin
+  std::map<std::string, std::weak_ptr<RemotePeer>> peers_;                    ///< by agent id
+  std::vector<std::pair<std::string, std::shared_ptr<RemotePeer>>> resumed_;  ///< until Rejoin
   std::uint64_t joined_ = 0;
   Instant pulse_{};
   std::optional<os::TimerId> pulse_timer_;

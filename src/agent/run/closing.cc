@@ -62,7 +62,7 @@ void TellEnd(Console& console, const RunEnd& end) {
   console.Say(fmt::format("muster: {}, {}{}, exit code {}",
                           end.steps ? Counted(*end.steps, "step") : "steps not reported",
                           Counted(end.restarts, "restart"),
-                          end.goodput ? fmt::format(", goodput {:.1f} %", *end.goodput * 100) : "",
+                          end.goodput ? ", " + profile::GoodputInWords(*end.goodput, false) : "",
                           end.exit_code));
 }
 

@@ -20,8 +20,6 @@ class Fate {
   void Step() {
     if (inside_ && !dead_ && world_.Chance(chance_)) throw Died();
   }
-  /// At its next step.
-  void Doom() { doomed_ = true; }
 
   /// Runs `what` of the coordinator's; false when it is dead, or died of it.
   bool Play(const std::function<void()>& what) {
@@ -29,7 +27,6 @@ class Fate {
     const bool before = std::exchange(inside_, true);
     try {
       what();
-      if (doomed_) throw Died();
     } catch (const Died&) {
       dead_ = true;
       ++deaths_;
@@ -39,7 +36,7 @@ class Fate {
   }
   bool dead() const { return dead_; }
   std::uint32_t deaths() const { return deaths_; }
-  void Revive() { dead_ = doomed_ = false; }
+  void Revive() { dead_ = false; }
 
  private:
   struct Died {};
@@ -48,7 +45,6 @@ class Fate {
   double chance_ = 0;
   bool inside_ = false;
   bool dead_ = false;
-  bool doomed_ = false;
   std::uint32_t deaths_ = 0;
 };
 

@@ -1,5 +1,4 @@
 // What the files of the command line need.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
+
+#include "common_pch.h"

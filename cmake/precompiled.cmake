@@ -1,5 +1,5 @@
-# Headers that cost far more than the code that includes them, precompiled: GoogleMock takes a compiler 2.7 s a file, CLI11 5.7 s,
-# nlohmann's JSON 3.4 s, torch 4 to 40 s. What a file uses it still includes.
+# Headers that cost more than the code that includes them, precompiled: GoogleMock takes a compiler 2.7 s a file, CLI11 5.7 s, nlohmann's
+# JSON 3.4 s, fmt and the standard library 1.5 s, torch 4 to 40 s. What a file uses it still includes.
 
 # muster_precompile(TARGET HEADER [FOLDERS…]): cmake/HEADER for the library, and for others by REUSE_FROM; FOLDERS are those of its
 # includes that no compiler knows by itself.
@@ -35,18 +35,23 @@ else()
   add_compile_options(-fpch-preprocess)
 endif()
 
-function(muster_use_test_headers target)
-  if(NOT TARGET muster_test_pch)
-    add_library(muster_test_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/test_pch.cc")
-    target_link_libraries(muster_test_pch PRIVATE GTest::gmock GTest::gtest_main fmt::fmt muster_warnings)
-    target_compile_options(muster_test_pch PRIVATE -pthread)
-    muster_precompile(muster_test_pch test_pch.h)
+# muster_use_headers(TARGET NAME [LIBS…]): cmake/NAME_pch.h, precompiled once for all who use it; LIBS are whose headers it holds.
+function(muster_use_headers target name)
+  set(holder muster_${name}_pch)
+  if(NOT TARGET ${holder})
+    add_library(${holder} OBJECT "${CMAKE_SOURCE_DIR}/cmake/precompiled.cc")
+    target_link_libraries(${holder} PRIVATE ${ARGN} fmt::fmt muster_warnings)
+    target_compile_options(${holder} PRIVATE -pthread)
+    muster_precompile(${holder} ${name}_pch.h)
   endif()
-  # A header that was precompiled with a library's definitions is for programs that have them too.
+  # A header that was precompiled with a library's definitions is for who has them too.
   target_link_libraries(${target} PUBLIC fmt::fmt)
   target_compile_options(${target} PRIVATE -pthread)
-  target_precompile_headers(${target} REUSE_FROM muster_test_pch)
-  muster_compile_as_library(${target})
+  target_precompile_headers(${target} REUSE_FROM ${holder})
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL "EXECUTABLE")
+    muster_compile_as_library(${target})
+  endif()
 endfunction()
 
 # CMake compiles programs with -fPIE, and compilers refuse for them what was precompiled with -fPIC.

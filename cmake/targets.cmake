@@ -1,6 +1,7 @@
-# muster_library(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
+# muster_library(NAME [TORCH | BARE] SOURCES … [DEPS …] [LIBS …] [PRECOMPILED name])
 #   A static library muster_NAME, also known as muster::NAME. DEPS are our own libraries and are held against the order of
-#   dependence by .ci/check_layering.py; LIBS are other people's.
+#   dependence by .ci/check_layering.py; LIBS are other people's. BARE: what a program on libc alone links, without exceptions.
+#   PRECOMPILED: cmake/name_pch.h instead of common_pch.h.
 # muster_test(NAME [TORCH] SOURCES … [DEPS …] [LIBS …] [DATA …])
 #   One GoogleTest program NAME_test; every TEST in it is a ctest of its own.
 # muster_program(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
@@ -18,7 +19,7 @@ function(muster_settle target)
 endfunction()
 
 function(muster_library name)
-  cmake_parse_arguments(arg "TORCH" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(arg "TORCH;BARE" "PRECOMPILED" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(muster_${name} STATIC ${arg_SOURCES})
   add_library(muster::${name} ALIAS muster_${name})
   target_include_directories(muster_${name} PUBLIC "${CMAKE_SOURCE_DIR}/src")
@@ -27,6 +28,17 @@ function(muster_library name)
     set(torch TORCH)
   endif()
   muster_settle(muster_${name} ${torch} DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  if(arg_BARE)
+    muster_make_bare(muster_${name})
+  elseif(arg_PRECOMPILED)
+    muster_use_headers(muster_${name} ${arg_PRECOMPILED} ${arg_LIBS})
+  elseif(NOT arg_TORCH)
+    muster_use_headers(muster_${name} common)
+  endif()
+endfunction()
+
+function(muster_make_bare target)
+  target_compile_options(${target} PRIVATE -fno-exceptions -fno-rtti -fno-threadsafe-statics)
 endfunction()
 
 function(muster_test name)
@@ -44,7 +56,7 @@ function(muster_test name)
   endif()
   muster_settle(${name}_test ${torch} DEPS ${arg_DEPS} LIBS ${arg_LIBS} GTest::gmock GTest::gtest_main)
   if(NOT arg_TORCH)
-    muster_use_test_headers(${name}_test)
+    muster_use_headers(${name}_test test GTest::gmock GTest::gtest_main)
   endif()
   include(GoogleTest)
   # The properties reach every test: PRE_TEST leaves the listing of a program's tests to ctest, off the build's path.
@@ -75,6 +87,7 @@ function(muster_fuzz name)
   cmake_parse_arguments(arg "" "" "DEPS;LIBS" ${ARGN})
   add_executable(${name}_fuzz ${name}_fuzz.cc)
   muster_settle(${name}_fuzz DEPS ${arg_DEPS} LIBS ${arg_LIBS})
+  muster_use_headers(${name}_fuzz common)
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
 endfunction()

@@ -27,7 +27,7 @@ function(muster_install_torch)
 endfunction()
 
 # One precompiled header for everything that links libtorch: torch's headers cost 4 to 40 s a file without it.
-add_library(muster_torch_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/torch_pch.cc")
+add_library(muster_torch_pch OBJECT "${CMAKE_SOURCE_DIR}/cmake/precompiled.cc")
 target_link_libraries(muster_torch_pch PRIVATE muster_libtorch muster_warnings)
 muster_precompile(muster_torch_pch torch_pch.h
   "${MUSTER_TORCH_DIR}/include" "${MUSTER_TORCH_DIR}/include/torch/csrc/api/include")

@@ -1,1 +1,0 @@
-// Holds the precompiled header; see torch.cmake.

@@ -54,6 +54,7 @@ struct RunOptions {
   OnHang on_hang = OnHang::kRestart;
   /// How long ranks without heartbeat may stand still; none: that is only told.
   std::optional<nanoseconds> hang_limit;
+  nanoseconds node_lease = std::chrono::seconds(15);  ///< how long a node may be silent
   std::vector<spec::LogRule> log_rules;
   std::string role = "default";  ///< ROLE_NAME
   std::string run_id;            ///< TORCHELASTIC_RUN_ID; empty: the run's own

@@ -33,6 +33,7 @@ constexpr Lasting kLasting[] = {
     {.flag = "restart-all", .why = kInJob},
     {.flag = "max-restarts", .why = kInJob},
     {.flag = "hang-limit", .why = kInJob},
+    {.flag = "node-lease", .why = kInJob},
     {.flag = "nproc-per-node", .why = kInJob},
     {.flag = "module", .why = kInJob},
     {.flag = "no-python", .why = kInJob},
@@ -152,6 +153,8 @@ void AddRunFlags(CLI::App& run, RunFlags& flags) {
                  "Hosts with commas: an agent is started on each by ssh; localhost is this one. "
                  "More than --nnodes are spares")
       ->type_name("HOSTS");
+  run.add_option("--node-lease", flags.node_lease_s,
+                 "Seconds that a node may be silent before it is given up; default: the job's, 15");
   run.add_option("--ssh", flags.ssh,
                  "How a host is reached; default: ssh -o BatchMode=yes, which asks for nothing")
       ->type_name("COMMAND");

@@ -26,6 +26,7 @@ struct RunFlags {
   std::optional<std::uint32_t> ranks;
   std::optional<double> grace_s;
   std::optional<double> hang_limit_s;
+  std::optional<double> node_lease_s;
   std::string name;
   std::string folder;
   std::string preload = "auto";  ///< auto, none or modules with commas

@@ -24,8 +24,12 @@ namespace {
 using Form = spec::torchrun::RunLine::Form;
 
 constexpr double kMostGrace = 3600;
-constexpr double kMostHang = 30 * 86400;
+constexpr double kMostSilence = 30 * 86400;
 constexpr std::uint32_t kMostRestarts = 1'000'000;
+
+spec::Duration Seconds(double count) {
+  return std::chrono::duration_cast<spec::Duration>(std::chrono::duration<double>(count));
+}
 
 std::uint32_t CountGpus() {
   std::uint32_t count = 0;
@@ -175,10 +179,7 @@ void SetPolicy(const spec::Job& job, const RunFlags& flags, agent::Policy& polic
   policy.eval_period = job.restart.eval_period;
   policy.in_place = job.restart.in_place;
   if (flags.torchrun.shutdown_s) policy.grace = std::chrono::seconds(*flags.torchrun.shutdown_s);
-  if (flags.grace_s) {
-    policy.grace = std::chrono::duration_cast<agent::nanoseconds>(
-        std::chrono::duration<double>(*flags.grace_s));
-  }
+  if (flags.grace_s) policy.grace = Seconds(*flags.grace_s);
 }
 
 /// What a rank finds and how it is shown, where torchrun's flags change it.
@@ -234,16 +235,18 @@ Status SetHosts(const RunFlags& flags, agent::RunOptions& options) {
       "name more hosts, or ask for fewer; nothing was made");
 }
 
+/// `value` is of a flag in seconds. Written so that a NaN, which is in no range, is refused.
+Status CheckSeconds(std::string_view flag, const std::optional<double>& value, double least,
+                    double most) {
+  if (!value || (*value >= least && *value <= most)) return Ok();
+  return Error(Code::kInvalid, fmt::format("{} is {}", flag, *value),
+               fmt::format("give {} to {} seconds; nothing was made", least, most));
+}
+
 Status CheckFlags(const RunFlags& flags) {
-  // Written so that a NaN, which is in no range, is refused.
-  if (flags.grace_s && !(*flags.grace_s >= 0 && *flags.grace_s <= kMostGrace)) {
-    return Error(Code::kInvalid, fmt::format("--grace is {}", *flags.grace_s),
-                 fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
-  }
-  if (flags.hang_limit_s && !(*flags.hang_limit_s >= 1 && *flags.hang_limit_s <= kMostHang)) {
-    return Error(Code::kInvalid, fmt::format("--hang-limit is {}", *flags.hang_limit_s),
-                 fmt::format("give 1 to {} seconds; nothing was made", kMostHang));
-  }
+  MUSTER_TRY(CheckSeconds("--grace", flags.grace_s, 0, kMostGrace));
+  MUSTER_TRY(CheckSeconds("--hang-limit", flags.hang_limit_s, 1, kMostSilence));
+  MUSTER_TRY(CheckSeconds("--node-lease", flags.node_lease_s, 1, kMostSilence));
   if (flags.ranks && (*flags.ranks < 1 || *flags.ranks > agent::shim::kMaxWorkers)) {
     return Error(
         Code::kInvalid, fmt::format("--ranks is {}", *flags.ranks),
@@ -254,11 +257,7 @@ Status CheckFlags(const RunFlags& flags) {
     return Error(Code::kInvalid, fmt::format("--max-restarts is {}", *torchrun.max_restarts),
                  fmt::format("give 0 to {}; nothing was made", kMostRestarts));
   }
-  if (torchrun.shutdown_s && *torchrun.shutdown_s > kMostGrace) {
-    return Error(Code::kInvalid, fmt::format("--shutdown-timeout is {}", *torchrun.shutdown_s),
-                 fmt::format("give 0 to {} seconds; nothing was made", kMostGrace));
-  }
-  return Ok();
+  return CheckSeconds("--shutdown-timeout", torchrun.shutdown_s, 0, kMostGrace);
 }
 
 }  // namespace
@@ -293,10 +292,8 @@ Result<spec::Job> JobFor(const RunFlags& flags, const std::string& program) {
   if (!flags.name.empty()) job.name = flags.name;
   // The run folder's job.yaml is the job that ran.
   if (flags.restart_all) job.restart.in_place = false;
-  if (flags.hang_limit_s) {
-    job.restart.hang_limit = std::chrono::duration_cast<spec::Duration>(
-        std::chrono::duration<double>(*flags.hang_limit_s));
-  }
+  if (flags.hang_limit_s) job.restart.hang_limit = Seconds(*flags.hang_limit_s);
+  if (flags.node_lease_s) job.restart.node_lease = Seconds(*flags.node_lease_s);
   if (flags.torchrun.max_restarts) {
     job.restart.process_restarts = *flags.torchrun.max_restarts;
     job.restart.full_restarts = 0;
@@ -345,6 +342,7 @@ Result<agent::RunOptions> OptionsFor(const spec::Job& job, const RunFlags& flags
       flags.kernel_log.empty() ? agent::health::KernelLog::kDevice : flags.kernel_log;
   SetPolicy(job, flags, options.policy);
   options.hang_limit = job.restart.hang_limit;
+  options.node_lease = job.restart.node_lease;
   if (flags.report_hangs) options.on_hang = agent::OnHang::kReport;
   options.nodes = job.nodes.max;
   options.least_nodes = job.nodes.min;

@@ -83,6 +83,7 @@ struct RestartPolicy {
   std::optional<std::uint32_t> total;  ///< of both kinds, in the whole life of the run
   bool in_place = true;                ///< keep the ranks that can outlive the one that died
   std::optional<Duration> hang_limit;  ///< how long ranks without heartbeat may stand still
+  Duration node_lease = std::chrono::seconds(15);  ///< how long a node may be silent
   bool operator==(const RestartPolicy&) const = default;
 };
 

@@ -117,6 +117,10 @@ void CheckTimes(const Job& job, Faults& faults) {
     faults.Add("spec.restart.hangLimit",
                "'spec.restart.hangLimit' is less than 1s; leave it out for no limit");
   }
+  if (job.restart.node_lease < std::chrono::seconds(1)) {
+    faults.Add("spec.restart.nodeLease",
+               "'spec.restart.nodeLease' is less than 1s: a node that is only slow would be lost");
+  }
   if (job.restart.eval_period.count() == 0) {
     faults.Add("spec.restart.evalPeriod",
                "'spec.restart.evalPeriod' is 0; restarts are counted over it");

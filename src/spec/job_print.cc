@@ -86,6 +86,7 @@ Value ToValue(const RestartPolicy& restart) {
       .Add("total", NumberOrNone(restart.total))
       .Add("inPlace", Flag(restart.in_place))
       .Add("hangLimit", Time(restart.hang_limit))
+      .Add("nodeLease", Time(restart.node_lease))
       .Take();
 }
 

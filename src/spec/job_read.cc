@@ -79,6 +79,7 @@ void ReadRestart(const Value& value, const std::string& path, Findings& findings
   restart.Whole("total", out.total);
   restart.Flag("inPlace", out.in_place);
   restart.Time("hangLimit", out.hang_limit);
+  restart.Time("nodeLease", out.node_lease);
   restart.Finish();
 }
 

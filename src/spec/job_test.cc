@@ -30,7 +30,7 @@ spec:
   estimate: 30m                 # for backfill; optional
   checkpoint: {dir: checkpoints, every: 100}
   data: [{uri: s3://bucket/fashion, at: /data/fashion, stage: true}]
-  restart: {evalPeriod: 6h, processRestarts: 3, fullRestarts: 1, total: 12, inPlace: false, hangLimit: 10m}
+  restart: {evalPeriod: 6h, processRestarts: 3, fullRestarts: 1, total: 12, inPlace: false, hangLimit: 10m, nodeLease: 30s}
   logRules:
     - {name: loss, pattern: 'loss=([0-9.eE+-]+)', startWithin: 2m, every: 4m}
 )";
@@ -69,6 +69,7 @@ spec:
     total: 12
     inPlace: false
     hangLimit: 10m
+    nodeLease: 30s
   logRules:
     - name: loss
       pattern: "loss=([0-9.eE+-]+)"
@@ -114,6 +115,7 @@ spec:
     total: none  # default
     inPlace: true  # default
     hangLimit: none  # default
+    nodeLease: 15s  # default
   logRules: []  # default
 )";
 
@@ -241,6 +243,7 @@ TEST(ParseJob, RefusesWhatMakesNoSense) {
       {"  command: [a]\n  logRules: [{name: l, pattern: '(?=x)', every: 1m}]\n", "not a pattern"},
       {"  command: [a]\n  logRules: [{name: l, pattern: x}]\n", "never fires"},
       {"  command: [a]\n  restart: {hangLimit: 10ms}\n", "'spec.restart.hangLimit' is less"},
+      {"  command: [a]\n  restart: {nodeLease: 10ms}\n", "'spec.restart.nodeLease' is less"},
       {"  command: [a]\n  restart: {evalPeriod: 0s}\n", "'spec.restart.evalPeriod' is 0"},
       {"  command: [a]\n  queue: a/b\n", "'spec.queue' is 'a/b'; a name has"},
   };
@@ -304,6 +307,7 @@ Job RandomJob(Rng& rng) {
   }
   job.restart.eval_period = RandomTime(rng).value_or(hours(1));
   if (rng.Below(2) == 0) job.restart.hang_limit = hours(1 + rng.Below(9));
+  job.restart.node_lease = std::chrono::seconds(1 + rng.Below(60));
   for (auto n = rng.Below(3); n > 0; --n) {
     job.log_rules.push_back(RandomRule(rng, n));
   }

@@ -7,11 +7,6 @@
 #include "base/host_name.h"
 
 namespace muster::agent {
-namespace {
-
-constexpr auto kLease = std::chrono::seconds(15);
-
-}  // namespace
 
 /// This host is the first node; the others join.
 Status RunLoop::SetUpGang() {
@@ -91,7 +86,7 @@ JobTicket RunLoop::Ticket() const {
           .flags = options_.flags,
           .ranks = options_.ranks,
           .ranks_per_node = options_.ranks / options_.nodes,
-          .lease = kLease};
+          .lease = std::chrono::ceil<std::chrono::milliseconds>(options_.node_lease)};
 }
 
 }  // namespace muster::agent

@@ -13,88 +13,23 @@ silent  the link of the node with ranks 2 and 3: the time beyond the lease of 15
 Needs root and iproute2. A3_REPEATS (5) of each, A3_CASES ("spare shrink rank0 silent") makes it shorter.
 """
 
-import contextlib
 import os
 import pathlib
-import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 import killed_rank
 from killed_rank import BUILD, PEERS, VENV, Job, muster_pid, script_steps, start, stop, wait_until_all_step
+from node_network import LEADER, Network, is_possible, kill_node, write_ssh
 
 REPEATS = int(os.environ.get("A3_REPEATS", "5"))
 RANKS, WARM, EVERY, LEASE = 4, 30, 20, 15.0
-TAG = f"mus{os.getpid() % 10000}"
-BRIDGE = f"{TAG}br"
-NODES = [f"{TAG}{letter}" for letter in "abc"]
-LEADER = "10.77.0.254"
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def ip(*words: str) -> None:
-    subprocess.run(["ip", *words], check=True, stderr=subprocess.PIPE, text=True)
-
-
-class Network:
-    """The bridge and the namespaces; gone at the end, whatever happened."""
-
-    def __enter__(self):
-        self.__exit__()
-        try:
-            self.make()
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def make(self):
-        ip("link", "add", BRIDGE, "type", "bridge")
-        ip("addr", "add", f"{LEADER}/24", "dev", BRIDGE)
-        ip("link", "set", BRIDGE, "up")
-        for number, node in enumerate(NODES):
-            ip("netns", "add", node)
-            for _ in range(500):  # the namespace of before is gone a moment earlier than its link
-                if not pathlib.Path(f"/sys/class/net/{node}h").exists():
-                    break
-                time.sleep(0.01)
-            ip("link", "add", f"{node}h", "type", "veth", "peer", "name", "eth0", "netns", node)
-            ip("link", "set", f"{node}h", "master", BRIDGE, "up")
-            for words in (
-                ("link", "set", "lo", "up"),
-                ("addr", "add", f"10.77.0.{number + 1}/24", "dev", "eth0"),
-                ("link", "set", "eth0", "up"),
-            ):
-                ip("-n", node, *words)
-
-    def __exit__(self, *_):
-        for node in NODES:
-            kill_node(node)
-            subprocess.run(["ip", "netns", "del", node], stderr=subprocess.DEVNULL)
-        subprocess.run(["ip", "link", "del", BRIDGE], stderr=subprocess.DEVNULL)
-
-
-def kill_node(node: str) -> None:
-    """As when its power goes: all stand still first, or one could still tell of another's death."""
-    found = subprocess.run(["ip", "netns", "pids", node], capture_output=True, text=True).stdout
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in found.split():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(pid), number)
-
-
-def write_ssh(folder: pathlib.Path) -> pathlib.Path:
-    path = folder / "ssh"
-    path.write_text(f'#!/bin/sh\nSSH_CONNECTION="{LEADER} 1 0 1" exec ip netns exec "$1" sh -c "exec $2"\n')
-    path.chmod(0o755)
-    return path
 
 
 def run_job(folder: pathlib.Path, nodes: list[str], number: str, ssh: pathlib.Path) -> Job:
@@ -104,11 +39,6 @@ def run_job(folder: pathlib.Path, nodes: list[str], number: str, ssh: pathlib.Pa
     words += [VENV / "bin" / "python", PEERS / "mlp_ddp.py", folder, 10**6, EVERY]
     process = start(words, OMP_NUM_THREADS="1")
     return Job(process, lambda rank: script_steps(folder, rank), lambda rank: muster_pid(run, rank))
-
-
-def node_of(folder: pathlib.Path, job: Job, rank: int) -> str:
-    namespace = os.stat(f"/proc/{job.pid_of(rank)}/ns/net").st_ino
-    return next(node for node in NODES if os.stat(f"/run/netns/{node}").st_ino == namespace)
 
 
 def wait_for(folder: pathlib.Path, nodes: int) -> None:
@@ -123,17 +53,17 @@ def wait_for(folder: pathlib.Path, nodes: int) -> None:
 
 
 def once(victim_rank: int, silent: bool, shrinks: bool) -> float | None:
-    with tempfile.TemporaryDirectory(prefix="muster-a3-") as name, Network():
+    nodes = 2 if shrinks else 3
+    with tempfile.TemporaryDirectory(prefix="muster-a3-") as name, Network(nodes) as network:
         folder = pathlib.Path(name)
-        nodes = NODES[:2] if shrinks else NODES
-        job = run_job(folder, nodes, "1:2" if shrinks else "2", write_ssh(folder))
+        job = run_job(folder, network.nodes, "1:2" if shrinks else "2", write_ssh(folder))
         try:
             wait_until_all_step(job, RANKS, WARM)
-            wait_for(folder, len(nodes))
-            node = node_of(folder, job, victim_rank)
+            wait_for(folder, nodes)
+            node = network.node_of(job.pid_of(victim_rank))
             began = time.monotonic_ns()
             if silent:
-                ip("link", "set", f"{node}h", "down")
+                network.unplug(node)
             else:
                 kill_node(node)
             deadline = time.monotonic() + killed_rank.GIVE_UP
@@ -148,7 +78,7 @@ def once(victim_rank: int, silent: bool, shrinks: bool) -> float | None:
 
 
 def main() -> int:
-    if os.geteuid() != 0 or shutil.which("ip") is None:
+    if not is_possible():
         say("network namespaces need root and iproute2: no result")
         return 0
     for what in os.environ.get("A3_CASES", "spare shrink rank0 silent").split():

@@ -149,6 +149,23 @@ def test_one_that_turns_while_the_others_wait_is_the_outlier(start, script, pyth
     assert oct((run.folder / run.fault()["stacks"]["file"]).stat().st_mode & 0o777) == "0o600"
 
 
+WAITS = """
+import os, time
+
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(3600)
+"""
+
+
+def test_of_scripts_that_all_wait_the_one_that_is_stopped_is_to_blame(start, script, python):
+    run = start(python, script(WAITS), ranks=3, flags=["--hang-limit", 2])
+    run.wait_event("worker_started", rank=2)
+    os.kill(run.pid(2), signal.SIGSTOP)
+    assert run.end() == 0, run.err
+    assert run.fault()["rank"] == 2, run.fault()["cause"]
+    assert "rank 2 is stopped by a signal" in run.fault()["cause"]
+
+
 def test_scripts_that_write_now_and_then_are_left_alone(start, script, python):
     lines = "import time\nfor i in range(8):\n    time.sleep(0.5)\n    print(i, flush=True)\n"
     run = start(python, script(lines), flags=["--hang-limit", 2])

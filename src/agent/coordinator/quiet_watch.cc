@@ -45,6 +45,7 @@ void QuietWatch::See(Rank rank, const os::ProcessSight& process, std::uint64_t i
   if (moved) seen.since = now;
   seen.computes = is_new ? std::nullopt : std::optional(computes);
   seen.at = now;
+  seen.stopped = process.state == os::ProcessState::kStopped;
   seen.cpu_ticks = process.cpu_ticks;
   seen.io = io;
 }
@@ -59,6 +60,7 @@ std::optional<Quiet> QuietWatch::Look(const std::vector<RankStatus>& ranks, Inst
     const Seen& seen = ranks_[i];
     if (!seen.computes || now - seen.at > kLongestLook) return std::nullopt;
     computing += *seen.computes ? 1 : 0;
+    if (seen.stopped && !quiet.stopped) quiet.stopped = Rank(i);
     last = std::max(last, seen.since);
     quiet.ranks.push_back(Rank(i));
   }
@@ -81,10 +83,12 @@ std::optional<Quiet> QuietWatch::Look(const std::vector<RankStatus>& ranks, Inst
 
 std::string QuietWatch::WhatOf(const std::vector<RankStatus>& ranks, Kind kind,
                                nanoseconds lasted) const {
-  std::vector<std::uint32_t> idle, busy, done;
+  std::vector<std::uint32_t> idle, busy, done, stopped;
   for (std::uint32_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].state == RankState::kFinished) done.push_back(i);
-    if (ranks[i].state == RankState::kRunning) (*ranks_[i].computes ? busy : idle).push_back(i);
+    if (ranks[i].state != RankState::kRunning) continue;
+    (*ranks_[i].computes ? busy : idle).push_back(i);
+    if (ranks_[i].stopped) stopped.push_back(i);
   }
   const std::string time = profile::FormatSeconds(std::chrono::duration<double>(lasted).count());
   std::string what =
@@ -94,6 +98,10 @@ std::string QuietWatch::WhatOf(const std::vector<RankStatus>& ranks, Kind kind,
                         busy.size() == 1 ? "computes" : "compute");
   } else {
     what += ", without computing and without I/O";
+  }
+  if (!stopped.empty()) {
+    what += fmt::format("; {} {} stopped by a signal", Ranks(stopped),
+                        stopped.size() == 1 ? "is" : "are");
   }
   if (!done.empty()) what += fmt::format("; {} finished", Ranks(done));
   return what;

@@ -25,7 +25,9 @@ namespace muster::agent {
 struct Quiet {
   std::vector<Rank> ranks;  ///< those that have not finished
   std::string what;         ///< "rank 1 stands still for 30 s …"
-  bool acts = false;        ///< the user's limit is over
+  /// The lowest that a signal stopped: no need to look further for who is to blame.
+  std::optional<Rank> stopped;
+  bool acts = false;  ///< the user's limit is over
 };
 
 class QuietWatch {
@@ -46,6 +48,7 @@ class QuietWatch {
     std::uint64_t cpu_ticks = 0;
     std::uint64_t io = 0;
     std::optional<bool> computes{};
+    bool stopped = false;
     Instant since{};  ///< it does the same, without I/O
   };
   enum class Kind { kLeft, kIdle, kWait };

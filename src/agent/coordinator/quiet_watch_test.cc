@@ -63,6 +63,14 @@ TEST_F(QuietWatchTest, TellsOfRanksThatAllStandStill) {
   EXPECT_THAT(quiet->what, testing::StartsWith("ranks 0-2 stand still for 5"));
 }
 
+TEST_F(QuietWatchTest, NamesWhoIsStoppedAmongThoseThatWaitForIt) {
+  processes_[1].state = os::ProcessState::kStopped;
+  const auto quiet = Wait(minutes(6));
+  ASSERT_TRUE(quiet);
+  EXPECT_EQ(quiet->stopped, Rank(1));
+  EXPECT_THAT(quiet->what, testing::EndsWith("; rank 1 is stopped by a signal"));
+}
+
 TEST_F(QuietWatchTest, TellsOfOneThatTurnsWhileTheOthersWait) {
   computes_[2] = true;
   EXPECT_FALSE(Wait(minutes(9)));

@@ -24,13 +24,13 @@ void RunLoop::WatchForQuiet() {
                             : "nothing is done about it: that is what --hang-limit is for"));
   if (kills) stacks_[generation] = {};
   TakeStacks([] {},
-             [this, generation, kills, what = quiet->what](const auto& processes) {
+             [this, generation, kills, quiet = *quiet](const auto& processes) {
                const auto clusters = stacks::ClustersOf(processes);
-               std::optional<Rank> outlier;
-               if (!clusters.empty()) outlier = Rank(clusters.front().ranks.front());
+               std::optional<Rank> outlier = quiet.stopped;
+               if (!outlier && !clusters.empty()) outlier = Rank(clusters.front().ranks.front());
                NoteStacks(generation, outlier, processes);
                if (!kills || !outlier || state_.generation != generation) return;
-               KillStill(*outlier, what);
+               KillStill(*outlier, quiet.what);
              });
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <future>
 #include <map>
 #include <optional>
@@ -26,6 +27,7 @@ using std::chrono::milliseconds;
 
 constexpr int kPipeBytes = 1 << 20;
 constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostWritten = std::size_t{1} << 20;  // at once, of one stream
 
 struct Log {
   Log(const LogId& log_id, Bytes capacity, std::uint64_t file_size)
@@ -279,10 +281,11 @@ class LogKeeper::Impl {
       output.file.Append(taken.dropped, "");
       output.framer.Break();
     }
-    for (const StreamBuffer::Chunk& chunk : taken.chunks) {
-      output.marks.Add(chunk.at, output.file.size());
-      lost += output.file.Append(0, chunk.bytes);
-      Show(output, output.framer.Add(chunk.bytes));
+    while (!taken.chunks.empty()) {
+      const std::string bytes = TakeBatch(taken.chunks, output);
+      output.marks.Write();
+      lost += output.file.Append(0, bytes);
+      Show(output, output.framer.Add(bytes));
     }
     if (taken.ended) Show(output, output.framer.Finish());
     const MutexLock lock(mutex_);
@@ -290,6 +293,17 @@ class LogKeeper::Impl {
     output.log->unreported[static_cast<std::size_t>(WhyLost::kTooFast)] += taken.dropped;
     output.log->unreported[static_cast<std::size_t>(why)] += lost;
     output.log->written_out = taken.ended;
+  }
+
+  /// What waits goes out in large pieces, or a slow disk would see a write for every line.
+  static std::string TakeBatch(std::deque<StreamBuffer::Chunk>& chunks, Output& output) {
+    std::string bytes;
+    do {
+      output.marks.Add(chunks.front().at, output.file.size() + bytes.size());
+      bytes += chunks.front().bytes;
+      chunks.pop_front();
+    } while (!chunks.empty() && bytes.size() + chunks.front().bytes.size() <= kMostWritten);
+    return bytes;
   }
 
   void Show(const Output& output, const std::vector<Line>& lines) {

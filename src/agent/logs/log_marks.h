@@ -15,13 +15,16 @@ class LogMarks {
  public:
   LogMarks(FileSystem& files, std::string path) : file_(files, std::move(path), 0600, true) {}
 
-  /// The bytes that are about to be written at `offset` came at `at`. Writes a mark where one is
-  /// due, in front of its bytes: who follows the log then finds the time of what it finds.
+  /// The bytes that are about to be written at `offset` came at `at`.
   void Add(Instant at, std::uint64_t offset);
+  /// Writes the marks that are due, in front of their bytes: who follows the log then finds the
+  /// time of what it finds.
+  void Write();
 
  private:
   ReopeningFile file_;
   std::string torn_;  ///< the rest of a record whose front is in the file
+  std::string due_;   ///< whole records
   bool any_ = false;
   profile::LogMark last_;
 };

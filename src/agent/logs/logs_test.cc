@@ -127,6 +127,7 @@ TEST(LogMarks, OneIsDueAfter50MsOr64KiB) {
   marks.Add(at(51), 200);
   marks.Add(at(52), 200 + 65'535);
   marks.Add(at(53), 200 + 65'536);
+  marks.Write();
   EXPECT_THAT(MarksIn(path),
               ElementsAre(profile::LogMark{1'000'000, 0}, profile::LogMark{51'000'000, 200},
                           profile::LogMark{53'000'000, 65'736}));
@@ -138,14 +139,36 @@ TEST(LogMarks, StayWholeOnADiskThatFillsUp) {
   const std::string path = folder.path() + "/rank-0/gen-1.stdout.idx";
   LogMarks marks(disk, path);
   const auto at = [](int s) { return Instant(std::chrono::seconds(s)); };
-  marks.Add(at(1), 10);
+  const auto write = [&](std::initializer_list<int> times) {
+    for (const int time : times) marks.Add(at(time), 10U * static_cast<unsigned>(time));
+    marks.Write();
+  };
+  write({1});
   disk.full = true;
-  marks.Add(at(2), 20);
+  write({2, 3, 4});  // of three, one and a half have room
+  write({5});
   disk.full = false;
-  marks.Add(at(3), 30);
-  ASSERT_EQ(MarksIn(path).size(), 3U) << "the half of the second was completed";
-  EXPECT_EQ(MarksIn(path)[1].offset, 20U);
-  EXPECT_EQ(MarksIn(path)[2].offset, 30U);
+  write({6});
+  const auto found = MarksIn(path);
+  ASSERT_EQ(found.size(), 4U) << "the half of the third was completed";
+  EXPECT_EQ(found[1].offset, 20U);
+  EXPECT_EQ(found[2].offset, 30U);
+  EXPECT_EQ(found[3].offset, 60U);
+}
+
+TEST(LogMarks, OnlyGoUp) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/rank-0/gen-1.stdout.idx";
+  LogMarks marks(PosixFiles(), path);
+  const auto at = [](int s) { return Instant(std::chrono::seconds(s)); };
+  marks.Add(at(1), 0);
+  marks.Add(at(2), 500);
+  marks.Add(at(3), 200);  // the log had no room for all of it
+  marks.Add(at(4), 600);
+  marks.Write();
+  EXPECT_THAT(MarksIn(path),
+              ElementsAre(profile::LogMark{1'000'000'000, 0}, profile::LogMark{2'000'000'000, 500},
+                          profile::LogMark{4'000'000'000, 600}));
 }
 
 TEST(LogKeeper, GivesUpAPipeThatSomebodyHoldsAtItsDeadline) {
@@ -207,6 +230,32 @@ TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   EXPECT_EQ(losses[0].bytes, 10U);
   EXPECT_EQ(losses[0].why, WhyLost::kNoRoom);
   EXPECT_EQ(keeper->Tail(id), "lost bytes") << "the fault record still has it";
+}
+
+TEST(LogKeeper, WritesAtOnceWhatCameWhileTheDiskWasSlow) {
+  const TemporaryFolder folder;
+  HungDisk disk;
+  const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
+  auto keeper = *LogKeeper::Start({.files = &disk,
+                                   .folder = folder.path() + "/logs",
+                                   .console = console,
+                                   .clock = &SystemClock()});
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const LogId id{Rank(0), Generation(1), Stream::kOut};
+  ASSERT_TRUE(keeper->Add(id, Fd(ends[0])));
+  disk.AwaitHang();
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(::write(ends[1], "a line\n", 7), 7);
+    std::this_thread::sleep_for(2 * profile::kLogMarkTime);
+  }
+  ::close(ends[1]);
+  disk.LetGo();
+  EXPECT_TRUE(keeper->Stop(std::chrono::seconds(5)));
+  const std::string path = LogKeeper::PathOf(folder.path() + "/logs", id);
+  EXPECT_EQ(PosixFiles().ReadAll(path + ".log", 1_KiB)->size(), 35U);
+  EXPECT_EQ(MarksIn(path + ".idx").size(), 5U) << "each line has its time";
+  EXPECT_LE(disk.writes, 2U) << "one of the log, one of its index";
 }
 
 TEST(LossTotals, SaysOfEachStreamHowMuchAndWhy) {

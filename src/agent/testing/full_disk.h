@@ -34,6 +34,7 @@ class TemporaryFolder {
 class FullDisk : public FileSystem {
  public:
   std::atomic<bool> full = false;
+  std::atomic<unsigned> writes = 0;  ///< of bytes, those that failed too
 
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                const CreateOptions& options) override {
@@ -70,6 +71,7 @@ class FullDisk : public FileSystem {
     File(FullDisk& disk, std::unique_ptr<WritableFile> file)
         : disk_(disk), file_(std::move(file)) {}
     Status Write(ByteSpan data) override {
+      ++disk_.writes;
       if (!failed_ && !disk_.full) return file_->Write(data);
       if (!failed_) [[maybe_unused]]
         const Status half = file_->Write(data.first(data.size() / 2));

@@ -1,4 +1,4 @@
 // What the files of the command line need.
 #include <CLI/CLI.hpp>
 
-#include "common_pch.h"
+#include "plain_pch.h"

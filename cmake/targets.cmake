@@ -1,7 +1,7 @@
 # muster_library(NAME [TORCH | BARE] SOURCES … [DEPS …] [LIBS …] [PRECOMPILED name])
 #   A static library muster_NAME, also known as muster::NAME. DEPS are our own libraries and are held against the order of
 #   dependence by .ci/check_layering.py; LIBS are other people's. BARE: what a program on libc alone links, without exceptions.
-#   PRECOMPILED: cmake/name_pch.h instead of common_pch.h.
+#   PRECOMPILED: cmake/name_pch.h instead of plain_pch.h.
 # muster_test(NAME [TORCH] SOURCES … [DEPS …] [LIBS …] [DATA …])
 #   One GoogleTest program NAME_test; every TEST in it is a ctest of its own.
 # muster_program(NAME [TORCH] SOURCES … [DEPS …] [LIBS …])
@@ -33,7 +33,7 @@ function(muster_library name)
   elseif(arg_PRECOMPILED)
     muster_use_headers(muster_${name} ${arg_PRECOMPILED} ${arg_LIBS})
   elseif(NOT arg_TORCH)
-    muster_use_headers(muster_${name} common)
+    muster_use_headers(muster_${name} plain)
   endif()
 endfunction()
 
@@ -87,7 +87,7 @@ function(muster_fuzz name)
   cmake_parse_arguments(arg "" "" "DEPS;LIBS" ${ARGN})
   add_executable(${name}_fuzz ${name}_fuzz.cc)
   muster_settle(${name}_fuzz DEPS ${arg_DEPS} LIBS ${arg_LIBS})
-  muster_use_headers(${name}_fuzz common)
+  muster_use_headers(${name}_fuzz plain)
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/fuzz")
 endfunction()

@@ -2,4 +2,4 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "common_pch.h"
+#include "plain_pch.h"

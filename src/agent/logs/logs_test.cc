@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include "agent/logs/line_framer.h"
@@ -232,22 +233,31 @@ TEST(LogKeeper, CountsWhatAFullDiskTookAndReportsIt) {
   EXPECT_EQ(keeper->Tail(id), "lost bytes") << "the fault record still has it";
 }
 
+/// A second later whenever it is asked.
+class LeapingClock final : public Clock {
+ public:
+  Instant Now() const override { return Instant(std::chrono::seconds(++asked_)); }
+  WallTime Wall() const override { return {}; }
+
+ private:
+  mutable std::atomic<int> asked_ = 0;
+};
+
 TEST(LogKeeper, WritesAtOnceWhatCameWhileTheDiskWasSlow) {
   const TemporaryFolder folder;
   HungDisk disk;
+  const LeapingClock clock;
   const auto console = std::make_shared<Console>(ConsoleOptions{.quiet = true}, SystemClock());
-  auto keeper = *LogKeeper::Start({.files = &disk,
-                                   .folder = folder.path() + "/logs",
-                                   .console = console,
-                                   .clock = &SystemClock()});
+  auto keeper = *LogKeeper::Start(
+      {.files = &disk, .folder = folder.path() + "/logs", .console = console, .clock = &clock});
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
   const LogId id{Rank(0), Generation(1), Stream::kOut};
   ASSERT_TRUE(keeper->Add(id, Fd(ends[0])));
   disk.AwaitHang();
-  for (int i = 0; i < 5; ++i) {
+  for (std::size_t i = 1; i <= 5; ++i) {
     ASSERT_EQ(::write(ends[1], "a line\n", 7), 7);
-    std::this_thread::sleep_for(2 * profile::kLogMarkTime);
+    while (keeper->Tail(id).size() < 7 * i) std::this_thread::yield();
   }
   ::close(ends[1]);
   disk.LetGo();

@@ -306,6 +306,17 @@ def test_damage_is_named_by_file_batch_and_row(muster, idx, tmp_path):
     assert (report["rows"], report["recorded"]) == (0, {"batches": 3, "rows": ROWS, "bytes": len(content)})
 
 
+def test_damage_of_a_row_index_is_named_as_its_own(muster, idx, tmp_path):
+    assert muster("data", "pack", idx, "set").code == 0
+    (index,) = (tmp_path / "set/_muster").glob("*.idx")
+    content = bytearray(index.read_bytes())
+    content[32 + 12 * 142 + 8] ^= 1
+    index.write_bytes(content)
+    (damage,) = muster("data", "verify", "set", "--json").json()["splits"][0]["first_damages"]
+    assert (damage["file"], damage["batch"]) == (f"train/_muster/{index.name}", 1)
+    assert f"train/_muster/{index.name}, batch 1: its part of the row index" in muster("data", "verify", "set").out
+
+
 def test_a_full_disk_leaves_the_old_set_and_nothing_else(muster, programs, idx, tmp_path):
     assert muster("data", "pack", idx, "set").code == 0
     before = contents(tmp_path / "set")
@@ -386,7 +397,8 @@ def test_no_row_is_listed_that_fails_its_checksum(muster, idx, tmp_path, what, f
         index.unlink()
     done = muster("data", "ls", "set", "--rows", "5", *flags)
     assert done.code in (1, 3), done.out
-    assert f"{shard.name}, batch 0" in done.err
+    named = f"_muster/{index.name}" if "index" in what else f"{shard.name}, batch 0"
+    assert named in done.err, done.err
     assert (", row 3: " in done.err) == (what == "image")
     listed = [] if flags else [json.loads(line)["row"] for line in done.out.splitlines()]
     assert listed == ([0, 1, 2] if what == "image" and not flags else [])

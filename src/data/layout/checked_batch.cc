@@ -16,36 +16,45 @@ Result<CheckedBatch> CheckedBatch::Read(const SplitFolder& split,
                                         const std::optional<ImageColumns>& columns,
                                         std::size_t shard, std::size_t batch,
                                         std::uint64_t first_row) {
-  CheckedBatch checked;
-  const Status records = checked.CheckRecords(split, columns, shard, batch, first_row);
-  if (records) return checked;
-  return Error(records.error()).Within(fmt::format("{}, batch {}", split.NameOf(shard), batch));
+  CheckedBatch checked(split, shard);
+  MUSTER_TRY(Within(fmt::format("{}, batch {}", split.NameOf(shard), batch),
+                    checked.CheckFrame(columns, batch)));
+  if (split.has_manifest()) MUSTER_TRY(checked.CheckIndex(batch, first_row));
+  return checked;
 }
 
-Status CheckedBatch::CheckRecords(const SplitFolder& split,
-                                  const std::optional<ImageColumns>& columns, std::size_t shard,
-                                  std::size_t batch, std::uint64_t first_row) {
-  const BatchEntry& entry = split.shards()[shard].batches[batch];
-  const ByteSpan file = MUSTER_TRY(split.Bytes(shard));
-  view_ = MUSTER_TRY(arrow::ReadBatch(file, entry.frame, split.schema()));
+Status CheckedBatch::CheckFrame(const std::optional<ImageColumns>& columns, std::size_t batch) {
+  const BatchEntry& entry = split_->shards()[shard_].batches[batch];
+  const ByteSpan file = MUSTER_TRY(split_->Bytes(shard_));
+  view_ = MUSTER_TRY(arrow::ReadBatch(file, entry.frame, split_->schema()));
   body_ = file.subspan(entry.frame.body_offset(), entry.frame.body_length);
-  if (!split.has_manifest()) return Ok();
+  if (!split_->has_manifest()) return Ok();
   if (!columns) {
     return Error(Code::kDataLoss, "a set with a manifest has no column of images",
                  std::string(kVerify));
   }
   const std::uint32_t crc = FrameCrc(file, entry.frame, columns->Images(view_));
-  if (crc != entry.frame_crc) {
-    return Error(Code::kDataLoss,
-                 fmt::format("offsets, labels or paths are damaged: CRC32C is {:08x}, recorded "
-                             "{:08x}",
-                             crc, entry.frame_crc),
-                 std::string(kVerify));
-  }
-  const ByteSpan index = MUSTER_TRY(split.RowIndex(shard));
+  if (crc == entry.frame_crc) return Ok();
+  return Error(
+      Code::kDataLoss,
+      fmt::format("offsets, labels or paths are damaged: CRC32C is {:08x}, recorded {:08x}", crc,
+                  entry.frame_crc),
+      std::string(kVerify));
+}
+
+/// Damage of the row index is not the shard's, so it goes by the name of the index.
+Status CheckedBatch::CheckIndex(std::size_t batch, std::uint64_t first_row) {
+  const BatchEntry& entry = split_->shards()[shard_].batches[batch];
+  const ByteSpan index = MUSTER_TRY(split_->RowIndex(shard_));
   entries_ = index.subspan(first_row * kRowEntryBytes, entry.frame.rows * kRowEntryBytes);
-  if (Crc32c(entries_) == entry.index_crc) return Ok();
-  return Error(Code::kDataLoss, "its part of the row index is damaged", std::string(kVerify));
+  const std::uint32_t crc = Crc32c(entries_);
+  if (crc == entry.index_crc) return Ok();
+  return Error(
+      Code::kDataLoss,
+      fmt::format("{}, batch {}: its part of the row index is damaged: CRC32C is {:08x}, recorded "
+                  "{:08x}",
+                  split_->IndexNameOf(shard_), batch, crc, entry.index_crc),
+      std::string(kVerify));
 }
 
 Status CheckedBatch::CheckImage(std::uint64_t row, ByteSpan image) const {
@@ -53,7 +62,10 @@ Status CheckedBatch::CheckImage(std::uint64_t row, ByteSpan image) const {
   const RowEntry entry = LoadRowEntry(entries_, row);
   const auto offset = static_cast<std::uint64_t>(image.data() - body_.data());
   if (entry.offset != offset || entry.length != image.size()) {
-    return Error(Code::kDataLoss, "the row index points somewhere else", std::string(kVerify));
+    // The shard's offsets were held against their CRC before.
+    return Error(Code::kDataLoss,
+                 fmt::format("the row index {} points somewhere else", split_->IndexNameOf(shard_)),
+                 std::string(kVerify));
   }
   if (const std::uint32_t crc = Crc32c(image); crc != entry.crc) {
     return Error(

@@ -18,7 +18,8 @@ namespace muster::data {
 
 class CheckedBatch {
  public:
-  /// DataLoss, naming file and batch, when anything but an image is not what was packed.
+  /// DataLoss, naming the batch and the file that is damaged, the shard or its row index, when
+  /// anything but an image is not what was packed.
   /// `first_row` is the batch's first row in its shard.
   static Result<CheckedBatch> Read(const SplitFolder& split,
                                    const std::optional<ImageColumns>& columns, std::size_t shard,
@@ -29,10 +30,12 @@ class CheckedBatch {
   Status CheckImage(std::uint64_t row, ByteSpan image) const;
 
  private:
-  CheckedBatch() = default;
-  Status CheckRecords(const SplitFolder& split, const std::optional<ImageColumns>& columns,
-                      std::size_t shard, std::size_t batch, std::uint64_t first_row);
+  CheckedBatch(const SplitFolder& split, std::size_t shard) : split_(&split), shard_(shard) {}
+  Status CheckFrame(const std::optional<ImageColumns>& columns, std::size_t batch);
+  Status CheckIndex(std::size_t batch, std::uint64_t first_row);
 
+  const SplitFolder* split_;
+  std::size_t shard_;
   arrow::BatchView view_;
   ByteSpan body_;
   ByteSpan entries_;  ///< of the row index; empty without a manifest

@@ -34,12 +34,14 @@ Result<ByteSpan> RowEntries(ByteSpan file, std::uint64_t rows) {
   const auto version = reader.Take<std::uint32_t>();
   const auto entry_bytes = reader.Take<std::uint32_t>();
   const auto recorded = reader.Take<std::uint64_t>();
+  const auto reserved = reader.Take<std::uint64_t>();
   if (file.size() < kRowIndexHeader || magic != kMagic || entry_bytes != kRowEntryBytes) {
     return Error(Code::kDataLoss, "not a row index");
   }
   if (version != kVersion) {
     return Error(Code::kPrecondition, fmt::format("row index of version {}", version));
   }
+  if (reserved != 0) return Error(Code::kDataLoss, "the row index has a damaged header");
   const std::uint64_t have = (file.size() - kRowIndexHeader) / kRowEntryBytes;
   if (recorded != rows || have != rows || (file.size() - kRowIndexHeader) % kRowEntryBytes != 0) {
     return Error(Code::kDataLoss, fmt::format("the row index has {} bytes and says {} rows, the "

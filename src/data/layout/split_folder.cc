@@ -267,11 +267,18 @@ Result<ByteSpan> SplitFolder::RowIndex(std::size_t shard) const {
   const ShardEntry& entry = manifest_.shards[shard];
   const std::string path = place_.folder + "/_muster/" + entry.name + ".idx";
   if (!lazy.index) lazy.index = MUSTER_TRY(MappedFile::Open(path));
-  return Within(path, RowEntries(lazy.index->bytes(), entry.rows));
+  return Within(IndexNameOf(shard), RowEntries(lazy.index->bytes(), entry.rows));
 }
 
 std::string SplitFolder::NameOf(std::size_t shard) const {
-  const std::string& name = manifest_.shards[shard].name;
+  return InSplit(manifest_.shards[shard].name);
+}
+
+std::string SplitFolder::IndexNameOf(std::size_t shard) const {
+  return InSplit("_muster/" + manifest_.shards[shard].name + ".idx");
+}
+
+std::string SplitFolder::InSplit(const std::string& name) const {
   return place_.name.empty() ? name : place_.name + "/" + name;
 }
 

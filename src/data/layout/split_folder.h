@@ -53,6 +53,8 @@ class SplitFolder {
   Result<ByteSpan> RowIndex(std::size_t shard) const;
   /// "train/data-00000-of-00001.arrow".
   std::string NameOf(std::size_t shard) const;
+  /// "train/_muster/data-00000-of-00001.arrow.idx".
+  std::string IndexNameOf(std::size_t shard) const;
 
  private:
   struct Lazy;
@@ -66,6 +68,7 @@ class SplitFolder {
   Result<std::optional<Features>> ReadInfo() const;
   Status CheckSize(std::size_t shard) const;
   Status WalkShard(std::size_t shard);
+  std::string InSplit(const std::string& name) const;
   /// Keeps the error for DamageOf, or returns it.
   Status Settle(std::size_t shard, Status status);
   /// The same for Findings.

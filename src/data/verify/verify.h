@@ -52,6 +52,10 @@ struct VerifyReport {
   /// later format, no memory. Not counted in `damages`.
   std::optional<Error> unread;
   std::vector<Damage> first;  ///< at most 100
+
+  void Add(Damage damage);
+  /// A damage of the file, or why it could not be looked at.
+  void AddError(const std::string& file, std::int64_t batch, const Error& error);
 };
 
 struct VerifyOptions {

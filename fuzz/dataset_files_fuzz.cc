@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "data/layout/hf_check.h"
 #include "data/layout/hf_json.h"
 #include "data/layout/manifest.h"
 #include "data/layout/row_index.h"
@@ -23,6 +24,20 @@ void FixChecksum(std::vector<std::byte>& manifest) {
   for (std::size_t i = 0; i < 4; ++i) {
     manifest[kCrcAt + i] = static_cast<std::byte>(crc >> (8 * i));
   }
+}
+
+/// The same text as each file, of a set of ours and of one without a manifest.
+void CheckHfJson(std::string_view text) {
+  const data::arrow::Schema schema{
+      .fields = {data::arrow::Int64Field("label"), data::arrow::Utf8Field("source")},
+      .metadata = {{"huggingface", data::SchemaMetadataJson({"cat", "dog"})}}};
+  const data::Manifest manifest;
+  for (const data::HfTruth& truth :
+       {data::HfTruth{&manifest, &schema}, data::HfTruth{nullptr, &schema}, data::HfTruth{}}) {
+    (void)data::CheckStateJson(text, truth);
+    (void)data::CheckDatasetInfoJson(text, truth);
+  }
+  (void)data::CheckDatasetDictJson(text);
 }
 
 }  // namespace
@@ -52,6 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
       (void)data::ParseDatasetDict(AsText(rest));
       (void)data::ParseDatasetInfo(AsText(rest));
       (void)data::ParseSchemaMetadata(AsText(rest));
+      CheckHfJson(AsText(rest));
   }
   return 0;
 }

@@ -2,10 +2,14 @@
 
 hf_rows.py rows FOLDER       one JSON line a row: split, label, source, path, pixels' CRC-32, the encoded bytes' CRC-32
 hf_rows.py save FOLDER       a DatasetDict of images with all kinds of other columns
+hf_rows.py kinds FOLDER      sets in FOLDER as save_to_disk leaves them after all that people do before; a line for each
+hf_rows.py read FOLDER       for each set in FOLDER a line: its name, and what is read from it or why it is not
 """
 
+import hashlib
 import io
 import json
+import pathlib
 import sys
 import warnings
 import zlib
@@ -87,6 +91,63 @@ def save(folder: str) -> None:
             print(json.dumps({"row": number, "split": split} | row))
 
 
+def kinds(folder: str) -> None:
+    root = pathlib.Path(folder)
+    for number in range(12):
+        path = root / "in" / ("train" if number < 8 else "test") / f"class{number % 2}" / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(2 * number))
+    loaded = datasets.load_dataset("imagefolder", data_dir=str(root / "in"), cache_dir=str(root / "cache"))
+    train = loaded["train"]
+    cut = datasets.load_dataset(
+        "imagefolder", data_dir=str(root / "in"), split="train[:50%]+test", cache_dir=str(root / "cache")
+    )
+    plain = datasets.Dataset.from_dict(
+        {"image": [{"bytes": picture(n), "path": None} for n in range(5)], "n": range(5)}
+    )
+    made = {
+        "loaded": loaded,
+        "cut": cut,
+        "plain": plain,
+        "cast": plain.cast_column("image", datasets.Image(decode=False)).cast_column("n", datasets.Value("float64")),
+        "numpy": train.with_format("numpy", columns=["label"], output_all_columns=True),
+        "arrow": train.with_format("arrow"),
+        "selected": train.select([3, 1, 2]),
+        "renamed": train.rename_column("label", "kind"),
+        "parts": train.train_test_split(test_size=0.5, seed=1),
+        "joined": datasets.concatenate_datasets([train, loaded["test"]]),
+        "mapped": train.map(lambda row: {"words": ["a"], "deep": {"x": 1.5, "flag": True}, "none": None}),
+    }
+    for name, data in made.items():
+        data.save_to_disk(str(root / "sets" / name))
+        print(json.dumps(name))
+
+
+def what_is_read(folder: pathlib.Path) -> dict:
+    opened = datasets.load_from_disk(str(folder))
+    splits = opened if isinstance(opened, dict) else {"": opened}
+    read = {}
+    for name, data in splits.items():
+        content = hashlib.sha256()
+        for row in data.cast_column("image", datasets.Image(decode=False)):
+            content.update(repr(sorted(row.items())).encode())
+        read[name] = {
+            "features": repr(sorted(data.features.to_dict().items())),
+            "rows": content.hexdigest(),
+            "format": repr(data.format),
+        }
+    return read
+
+
+def read(folder: str) -> None:
+    for path in sorted(pathlib.Path(folder).iterdir()):
+        try:
+            line = {"read": what_is_read(path)}
+        except Exception as error:
+            line = {"error": repr(error)}
+        print(json.dumps({"name": path.name} | line))
+
+
 if __name__ == "__main__":
     datasets.disable_progress_bars()
-    {"rows": rows, "save": save}[sys.argv[1]](sys.argv[2])
+    {"rows": rows, "save": save, "kinds": kinds, "read": read}[sys.argv[1]](sys.argv[2])

@@ -3,6 +3,8 @@
 import gzip
 import json
 import pathlib
+import random
+import shutil
 import subprocess
 import sys
 import zlib
@@ -93,6 +95,80 @@ def test_we_read_hf_rows(muster, hf, tmp_path):
     assert listed[0]["label_names"] == ["cat", "dog"]
     assert not listed[0]["checksums"]
     assert muster("data", "verify", "theirs").code == 0
+
+
+def test_no_set_that_hf_saved_is_called_damaged(muster, hf, tmp_path):
+    names = hf("kinds", tmp_path)
+    for name in names:
+        done = muster("data", "verify", tmp_path / "sets" / name)
+        assert done.code == 0, (name, done.out, done.err)
+    assert len(names) == 11
+
+
+def other_value(random_numbers, value):
+    """A value of another type or content."""
+    return random_numbers.choice([v for v in (None, 7, True, "x", [], {}, [None], {"x": "y"}) if v != value])
+
+
+def mutate(random_numbers, path: pathlib.Path) -> str:
+    """One thing that a disk, an editor or a script does to a JSON file; what it was."""
+    content = path.read_bytes()
+    kind = random_numbers.choice(["flip", "byte", "cut", "key", "value", "name"])
+    at = random_numbers.randrange(len(content))
+    if kind == "flip":
+        content = content[:at] + bytes([content[at] ^ 1 << random_numbers.randrange(8)]) + content[at + 1 :]
+    elif kind == "byte":
+        content = content[:at] + bytes([random_numbers.randrange(256)]) + content[at + 1 :]
+    elif kind == "cut":
+        content = content[:at]
+    else:
+        whole = json.loads(content)
+        places = [whole]  # every object and list in it
+        for place in places:
+            children = place.values() if isinstance(place, dict) else place
+            places.extend(child for child in children if isinstance(child, dict | list) and child)
+        place = random_numbers.choice(places)
+        key = random_numbers.choice(list(place) if isinstance(place, dict) else range(len(place)))
+        if kind == "key":
+            del place[key]
+        elif kind == "value" or isinstance(place, list):
+            place[key] = other_value(random_numbers, place[key])
+        else:
+            place[str(key) + "s"] = place.pop(key)
+        content = json.dumps(whole).encode()
+        at = key
+    path.write_bytes(content)
+    return f"{path.parent.name}/{path.name}: {kind} at {at}"
+
+
+MUTATIONS = 60
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_what_hf_does_not_read_as_it_was_packed_is_never_called_ok(muster, hf, idx, tmp_path, seed):
+    assert muster("data", "pack", idx, "set").code == 0
+    random_numbers = random.Random(seed)
+    done = {}
+    for number in range(MUTATIONS):
+        copy = tmp_path / "sets" / f"{number:03}"
+        shutil.copytree(tmp_path / "set", copy, copy_function=lambda a, b: pathlib.Path(b).hardlink_to(a))
+        victim = copy / random_numbers.choice(
+            ["dataset_dict.json"] + [f"{s}/{f}.json" for s in ("train", "test") for f in ("state", "dataset_info")] * 2
+        )
+        shutil.copyfile(victim, copy / "own")
+        (copy / "own").replace(victim)  # no longer the file that all copies share
+        done[copy.name] = mutate(random_numbers, victim)
+    for name in ("whole", "edited"):
+        shutil.copytree(tmp_path / "set", tmp_path / "sets" / name)
+    edited = tmp_path / "sets/edited/train/dataset_info.json"
+    edited.write_text(json.dumps(json.loads(edited.read_text()) | {"description": "By hand: ä", "license": "mine"}))
+    seen = {line.pop("name"): line for line in hf("read", tmp_path / "sets")}
+    assert "read" in seen["whole"], seen["whole"]
+    codes = {name: muster("data", "verify", tmp_path / "sets" / name).code for name in seen}
+    assert codes["whole"] == codes["edited"] == 0 and seen["edited"] == seen["whole"]
+    missed = [(done[name], seen[name]) for name in done if codes[name] == 0 and seen[name] != seen["whole"]]
+    assert not missed
+    assert sum(seen[name] != seen["whole"] for name in done) > MUTATIONS / 3
 
 
 def test_pyarrow_reads_our_shards(muster, idx, tmp_path):

@@ -10,6 +10,7 @@
 
 #include "base/absent.h"
 #include "base/file_system.h"
+#include "data/layout/hf_check.h"
 
 namespace muster::data {
 namespace {
@@ -62,6 +63,31 @@ Result<bool> IsSplitOfSorts(const std::string& folder) {
          MUSTER_TRY(IsThere(folder + "/_muster/manifest"));
 }
 
+/// What else is wrong with how the set names its splits.
+Status LookAround(const std::string& path, const std::string& text,
+                  std::vector<SplitPlace>& places) {
+  const std::string dict = path + std::string(kDict);
+  for (const std::string& what : CheckDatasetDictJson(text)) {
+    places.front().findings.push_back({dict, Error(Code::kDataLoss, what)});
+  }
+  if (MUSTER_TRY(IsThere(path + std::string(kState))) &&
+      MUSTER_TRY(IsThere(path + "/dataset_info.json"))) {
+    places.front().findings.push_back(
+        {path + std::string(kState),
+         Error(Code::kDataLoss, "Hugging Face datasets opens this split instead of those listed")});
+  }
+  // What may not be looked at beside the splits that are listed is no reason to look at none.
+  for (const std::string& name : PosixFiles().List(path).value_or(std::vector<std::string>())) {
+    const bool listed = std::ranges::find(places, name, &SplitPlace::name) != places.end();
+    if (listed || !IsThere(path + "/" + name + "/_muster/manifest").value_or(false)) continue;
+    places.push_back(
+        {name,
+         path + "/" + name,
+         {{dict, Error(Code::kDataLoss, fmt::format("it does not list the split '{}'", name))}}});
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<bool> IsThere(const std::string& path) {
@@ -90,20 +116,22 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path, OnDamage dam
   const std::string dict = path + std::string(kDict);
   std::vector<SplitPlace> places;
   if (MUSTER_TRY(IsThere(dict))) {
-    auto splits = Within(dict, ParseDatasetDict(MUSTER_TRY(ReadSetFile(dict))));
+    const std::string text = MUSTER_TRY(ReadSetFile(dict));
+    auto splits = Within(dict, ParseDatasetDict(text));
     if (!splits) {
       return std::move(splits.error())
           .Hint(
               "copy or pack the set again; a split's own folder is a "
               "dataset too");
     }
-    for (const std::string& split : *splits) places.push_back({split, path + "/" + split});
+    for (const std::string& split : *splits) places.push_back({split, path + "/" + split, {}});
+    if (damage == OnDamage::kKeep) MUSTER_TRY(LookAround(path, text, places));
     return places;
   }
   const auto state = ReadState(path);
   const bool go_on = damage == OnDamage::kKeep && MUSTER_TRY(IsSplitOfSorts(path));
   if (!state && !go_on) return state.error();
-  places.push_back({state ? state->split : "", path});
+  places.push_back({state ? state->split : "", path, {}});
   return places;
 }
 

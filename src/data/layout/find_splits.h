@@ -11,9 +11,16 @@
 
 namespace muster::data {
 
+/// What is wrong with a set, and the file that says so.
+struct SetFinding {
+  std::string file;
+  Error error;
+};
+
 struct SplitPlace {
-  std::string name;    ///< "train"; empty when nothing says
-  std::string folder;  ///< where state.json is
+  std::string name;                  ///< "train"; empty when nothing says
+  std::string folder;                ///< where state.json is
+  std::vector<SetFinding> findings;  ///< with kKeep: of how the set names its splits
 };
 
 enum class OnDamage {
@@ -23,7 +30,8 @@ enum class OnDamage {
 
 /// The splits of a DatasetDict, or the one split that the folder is. NotFound when there is no
 /// dataset, Precondition when it is unfinished, DataLoss when its JSON is damaged; with kKeep a
-/// split whose state.json is damaged is found all the same.
+/// split whose state.json is damaged is found all the same, and so is one of ours that the
+/// DatasetDict does not list.
 Result<std::vector<SplitPlace>> FindSplits(const std::string& path,
                                            OnDamage damage = OnDamage::kRefuse);
 

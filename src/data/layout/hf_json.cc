@@ -110,6 +110,12 @@ std::string StateJson(const std::vector<std::string>& files, std::string_view fi
               2);
 }
 
+std::string StateJson(const Manifest& manifest, std::string_view split) {
+  std::vector<std::string> names;
+  for (const ShardEntry& shard : manifest.shards) names.push_back(shard.name);
+  return StateJson(names, manifest.Id().Hex().substr(0, 16), split);
+}
+
 std::string DatasetDictJson(const std::vector<std::string>& splits) {
   return Dump({{"splits", splits}}, -1);
 }
@@ -156,6 +162,9 @@ Result<State> ParseState(std::string_view text) {
 Result<std::vector<std::string>> ParseDatasetDict(std::string_view text) {
   const Json json = MUSTER_TRY(Parse(text, "dataset_dict.json"));
   std::vector<std::string> splits = TextsAt(json, "splits");
+  if (!splits.empty() && splits.size() != json["splits"].size()) {
+    return Error(Code::kDataLoss, "dataset_dict.json lists a split that has no name");
+  }
   if (splits.empty()) return Error(Code::kDataLoss, "dataset_dict.json lists no splits");
   for (const std::string& split : splits) {
     if (!IsPlainName(split)) {

@@ -13,6 +13,8 @@
 
 namespace muster::data {
 
+struct Manifest;
+
 /// The columns of a set that Muster itself uses, by name; empty when the set has none.
 struct Features {
   std::string image;  ///< struct<bytes, path>
@@ -26,6 +28,8 @@ std::string SchemaMetadataJson(const std::vector<std::string>& label_names);
 std::string DatasetInfoJson(const std::vector<std::string>& label_names);
 std::string StateJson(const std::vector<std::string>& files, std::string_view fingerprint,
                       std::string_view split);
+/// Of the split that the manifest is of.
+std::string StateJson(const Manifest& manifest, std::string_view split);
 std::string DatasetDictJson(const std::vector<std::string>& splits);
 
 /// From the schema metadata's JSON: {"info": {"features": …}}.

@@ -82,11 +82,11 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, 
   auto state = ReadState(place.folder);
   if (damage == OnDamage::kRefuse && !state) return std::move(state).error();
   const Status manifest = split->ReadManifest();
-  if (!manifest) MUSTER_TRY(split->Keep(manifest));
+  if (!manifest) MUSTER_TRY(split->Keep("_muster/manifest", manifest));
   split->lost_manifest_ = !manifest;
   // With neither a list of the shards nor checksums of them there is nothing to go on with.
   if (!state && !split->has_manifest_) return std::move(state).error();
-  if (!state) MUSTER_TRY(split->Keep(Status(state.error())));
+  if (!state) MUSTER_TRY(split->Keep("state.json", Status(state.error())));
   MUSTER_TRY(split->FindShards(state ? state->files : std::vector<std::string>()));
   MUSTER_TRY(split->ReadFeatures());
   return split;
@@ -104,7 +104,7 @@ Status SplitFolder::ReadManifest() {
 
 /// `files`: what state.json lists; empty when it cannot be read.
 Status SplitFolder::FindShards(const std::vector<std::string>& files) {
-  if (has_manifest_ && !files.empty()) MUSTER_TRY(Keep(CompareLists(files)));
+  if (has_manifest_ && !files.empty()) MUSTER_TRY(Keep("state.json", CompareLists(files)));
   if (!has_manifest_) {
     for (const std::string& name : files) manifest_.shards.push_back({.name = name});
   }
@@ -125,16 +125,16 @@ Status SplitFolder::FindShards(const std::vector<std::string>& files) {
 
 /// The manifest has a checksum of itself, so where the two differ it is the one that is right.
 Status SplitFolder::CompareLists(const std::vector<std::string>& files) const {
-  const std::string path = place_.folder + "/_muster/manifest";
+  const std::string path = place_.folder + "/state.json";
   if (manifest_.shards.size() != files.size()) {
     return Error(Code::kDataLoss,
-                 fmt::format("{}: {}, state.json lists {}", path,
-                             Counted(manifest_.shards.size(), "shard"), files.size()));
+                 fmt::format("{} lists {}, the manifest has {}", path,
+                             Counted(files.size(), "shard"), manifest_.shards.size()));
   }
   for (std::size_t i = 0; i < files.size(); ++i) {
     if (manifest_.shards[i].name != files[i]) {
-      return Error(Code::kDataLoss, fmt::format("{}: shard {} is {}, state.json says {}", path, i,
-                                                manifest_.shards[i].name, files[i]));
+      return Error(Code::kDataLoss, fmt::format("{}: shard {} is {} in the manifest, {} here", path,
+                                                i, manifest_.shards[i].name, files[i]));
     }
   }
   return Ok();
@@ -170,9 +170,9 @@ Status SplitFolder::Settle(std::size_t shard, Status status) {
   return Ok();
 }
 
-Status SplitFolder::Keep(Status status) {
+Status SplitFolder::Keep(std::string_view file, Status status) {
   if (status || damage_ == OnDamage::kRefuse) return status;
-  findings_.push_back(std::move(status).error());
+  findings_.push_back({fmt::format("{}/{}", place_.folder, file), std::move(status).error()});
   return Ok();
 }
 
@@ -208,14 +208,17 @@ Status SplitFolder::ReadFeatures() {
   const bool known = inside && *inside;
   if (known) features_ = **inside;
   auto info = ReadInfo();
-  if (!info) return Keep(Status(std::move(info).error()));
+  if (!info) return Keep("dataset_info.json", Status(std::move(info).error()));
   if (!*info) return Ok();
   if (!known) {
     features_ = **std::move(info);
     return Ok();
   }
-  if (**info == features_) return Ok();
+  // Who keeps damage holds every key of it against the shards (hf_check.h).
+  const bool looked_at_later = damage_ == OnDamage::kKeep && has_manifest_;
+  if (**info == features_ || looked_at_later) return Ok();
   return Keep(
+      "dataset_info.json",
       Error(Code::kDataLoss,
             place_.folder + "/dataset_info.json names other columns or classes than the shards",
             "copy or pack the set again"));

@@ -46,7 +46,7 @@ class SplitFolder {
   /// What Open found wrong with a shard, whose batches are not to be read then; null: nothing.
   const Error* DamageOf(std::size_t shard) const;
   /// What Open found wrong with the set's other files: state.json, manifest, dataset_info.json.
-  const std::vector<Error>& Findings() const { return findings_; }
+  const std::vector<SetFinding>& Findings() const { return findings_; }
   /// The shard's bytes, mapped on first use.
   Result<ByteSpan> Bytes(std::size_t shard) const;
   /// The entries of the shard's row index; Precondition without a manifest.
@@ -72,13 +72,13 @@ class SplitFolder {
   /// Keeps the error for DamageOf, or returns it.
   Status Settle(std::size_t shard, Status status);
   /// The same for Findings.
-  Status Keep(Status status);
+  Status Keep(std::string_view file, Status status);
 
   SplitPlace place_;
   DatasetId id_;
   OnDamage damage_ = OnDamage::kRefuse;
   std::vector<std::optional<Error>> damages_;  ///< by shard
-  std::vector<Error> findings_;
+  std::vector<SetFinding> findings_;
   bool has_manifest_ = false;
   bool lost_manifest_ = false;
   bool has_schema_ = false;

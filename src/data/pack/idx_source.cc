@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <filesystem>
 #include <iterator>
 
@@ -10,6 +11,7 @@
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "data/layout/hf_check.h"
 #include "data/pack/byte_stream.h"
 #include "data/pack/census.h"
 #include "data/pack/idx_format.h"
@@ -178,6 +180,18 @@ std::size_t FindImageMark(const std::string& name) {
   return std::string::npos;
 }
 
+/// "emnist-letters" → "emnist_letters": HF opens no split of another name.
+std::string HfSplitName(std::string_view prefix) {
+  std::string name(prefix);
+  if (IsHfSplitName(name)) return name;
+  for (char& c : name) {
+    if (static_cast<unsigned char>(c) < 0x80 && std::isalnum(static_cast<unsigned char>(c)) == 0) {
+      c = '_';
+    }
+  }
+  return name;
+}
+
 std::string SplitName(std::string_view prefix) {
   while (!prefix.empty() && (prefix.back() == '-' || prefix.back() == '.')) prefix.remove_suffix(1);
   if (prefix.find("train") != std::string_view::npos) return "train";
@@ -185,7 +199,7 @@ std::string SplitName(std::string_view prefix) {
       prefix.find("test") != std::string_view::npos) {
     return "test";
   }
-  return prefix.empty() ? "train" : std::string(prefix);
+  return prefix.empty() ? "train" : HfSplitName(prefix);
 }
 
 /// One of a pair may be compressed and the other not.

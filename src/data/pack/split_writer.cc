@@ -67,11 +67,8 @@ Status SplitWriter::PutFile(const std::string& name, ByteSpan content) {
 }
 
 Status SplitWriter::WriteJson(const Manifest& manifest) {
-  std::vector<std::string> names;
-  for (const ShardEntry& shard : manifest.shards) names.push_back(shard.name);
   MUSTER_TRY(PutFile("dataset_info.json", AsBytes(DatasetInfoJson(options_.label_names))));
-  const std::string fingerprint = manifest.Id().Hex().substr(0, 16);
-  return PutFile("state.json", AsBytes(StateJson(names, fingerprint, options_.split)));
+  return PutFile("state.json", AsBytes(StateJson(manifest, options_.split)));
 }
 
 Result<PackedSplit> SplitWriter::Finish() {

@@ -8,6 +8,7 @@
 
 #include "base/mutex.h"
 #include "base/worker_pool.h"
+#include "data/verify/hf_files.h"
 #include "data/verify/shard_verifier.h"
 
 namespace muster::data {
@@ -104,6 +105,9 @@ Status CheckLabelColumn(const SplitFolder& split) {
 
 Opened Open(const SplitPlace& place) {
   Opened opened{.split = nullptr, .report = {.split = place.name}, .shards = {}};
+  for (const SetFinding& finding : place.findings) {
+    opened.report.AddError(finding.file, -1, finding.error);
+  }
   auto split = SplitFolder::Open(place, OnDamage::kKeep);
   if (!split) {
     opened.report.AddError(place.folder, -1, split.error());
@@ -115,9 +119,10 @@ Opened Open(const SplitPlace& place) {
   opened.report.has_checksums = opened.split->has_manifest();
   opened.report.lost_checksums = opened.split->lost_manifest();
   opened.shards.resize(opened.split->shards().size());
-  for (const Error& finding : opened.split->Findings()) {
-    opened.report.AddError(place.folder, -1, finding);
+  for (const SetFinding& finding : opened.split->Findings()) {
+    opened.report.AddError(finding.file, -1, finding.error);
   }
+  CheckHfFiles(*opened.split, opened.report);
   if (const Status labels = CheckLabelColumn(*opened.split); !labels) {
     opened.report.AddError(place.folder, -1, labels.error());
   }

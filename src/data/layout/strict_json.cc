@@ -1,0 +1,75 @@
+#include "data/layout/strict_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace muster::data {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxDepth = 64;
+
+/// Follows the parser and remembers what it would pass over.
+class Watch {
+ public:
+  bool See(Json::parse_event_t event, const Json& parsed) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        open_.emplace_back();
+        too_deep_ = too_deep_ || open_.size() > kMaxDepth;
+        break;
+      case Json::parse_event_t::object_end:
+      case Json::parse_event_t::array_end:
+        open_.pop_back();
+        break;
+      case Json::parse_event_t::key:
+        if (!open_.back().insert(parsed.get<std::string>()).second && twice_.empty()) {
+          twice_ = parsed.dump();
+        }
+        break;
+      case Json::parse_event_t::value:
+        break;
+    }
+    return true;
+  }
+
+  Status Outcome() const {
+    if (too_deep_) return Error(Code::kDataLoss, "it is nested too deeply");
+    if (twice_.empty()) return Ok();
+    return Error(Code::kDataLoss, fmt::format("the key {} stands twice", CutText(twice_, 60)));
+  }
+
+ private:
+  std::vector<std::set<std::string>> open_;  ///< the keys so far; an array has none
+  std::string twice_;
+  bool too_deep_ = false;
+};
+
+}  // namespace
+
+Result<Json> ParseStrictly(std::string_view text) {
+  if (!IsUtf8(text)) return Error(Code::kDataLoss, "it is not UTF-8");
+  if (text.starts_with("\xef\xbb\xbf")) {
+    return Error(Code::kDataLoss, "it begins with a byte order mark");
+  }
+  Watch watch;
+  Json json = Json::parse(
+      text,
+      [&watch](int, Json::parse_event_t event, Json& parsed) { return watch.See(event, parsed); },
+      false);
+  if (json.is_discarded() || !json.is_object()) {
+    return Error(Code::kDataLoss, "it is not a JSON object");
+  }
+  MUSTER_TRY(watch.Outcome());
+  return json;
+}
+
+}  // namespace muster::data

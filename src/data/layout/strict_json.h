@@ -1,0 +1,16 @@
+#pragma once
+// JSON of which every reader has to see the same: what Python's json module and ours read in
+// different ways is refused (a key that stands twice, a byte order mark, NaN, text that is not
+// UTF-8). Only for the files of this folder that include nlohmann/json anyway. Pure.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace muster::data {
+
+/// An object, nested at most 64 deep; DataLoss, without the file's name, for anything else.
+Result<nlohmann::json> ParseStrictly(std::string_view text);
+
+}  // namespace muster::data

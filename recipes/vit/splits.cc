@@ -90,8 +90,8 @@ Status CheckClasses(const train::Splits& splits) {
                "name a split with labels: --eval-split validation");
 }
 
-Status CheckImage(const data::Dataset& set, std::uint64_t row, const data::ImageShape& image,
-                  const SplitChecks& checks) {
+Status LookAtImage(const data::Dataset& set, std::uint64_t row, const data::ImageShape& image,
+                   const SplitChecks& checks) {
   const data::RowView view = MUSTER_TRY(set.Read(row));
   const auto header =
       MUSTER_TRY(Within(set.Where(row), data::ReadImageHeader(view.image, data::kAnyPixels)));
@@ -102,6 +102,13 @@ Status CheckImage(const data::Dataset& set, std::uint64_t row, const data::Image
                  "a model takes images of one size: resize them to it, then pack them again");
   }
   return Within(set.Where(row), data::CheckColour(header, image, checks.colour));
+}
+
+Status CheckImage(const data::Dataset& set, std::uint64_t row, const data::ImageShape& image,
+                  const SplitChecks& checks) {
+  Status looked = LookAtImage(set, row, image, checks);
+  MUSTER_TRY(set.CheckRead(std::span(&row, 1)));
+  return looked;
 }
 
 // The loader refuses such an image as well, but in the middle of a run.

@@ -194,7 +194,9 @@ class RowEmitter {
                             batch.CheckImage(at, images.Bytes(index))));
         }
       }
-      MUSTER_TRY(emit_(RowJson(split_, batch.view(), row, static_cast<std::int64_t>(at))));
+      Json printed = RowJson(split_, batch.view(), row, static_cast<std::int64_t>(at));
+      MUSTER_TRY(split_.Whole(shard));
+      MUSTER_TRY(emit_(std::move(printed)));
     }
     return Ok();
   }

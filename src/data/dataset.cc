@@ -74,8 +74,19 @@ class ImageDataset final : public Dataset {
     const Position at = Find(row);
     const CheckedBatch& batch = *MUSTER_TRY(Load(at));
     auto view = ReadFrom(batch, at);
-    if (!view) return std::move(view.error()).Within(Where(row));
-    return view;
+    if (view) return view;
+    MUSTER_TRY(split_->Whole(at.shard));
+    return std::move(view.error()).Within(Where(row));
+  }
+
+  Status CheckRead(std::span<const std::uint64_t> rows) const override {
+    std::vector<std::size_t> touched;
+    for (const std::uint64_t row : rows) touched.push_back(LastAtMost(first_rows_, row));
+    std::ranges::sort(touched);
+    const auto repeated = std::ranges::unique(touched);
+    touched.erase(repeated.begin(), repeated.end());
+    for (const std::size_t shard : touched) MUSTER_TRY(split_->Whole(shard));
+    return Ok();
   }
 
   std::string Where(std::uint64_t row) const override {

@@ -8,8 +8,8 @@
 // the batch's frame (offsets, labels, paths) on first touch, the image's CRC32C on every read. A
 // failure is DataLoss and names file, batch and row.
 //
-// Immutable; all methods from any thread. Views live as long as the Dataset. The files must not be
-// truncated while it is open (a mapped page that is gone raises SIGBUS).
+// Immutable; all methods from any thread. Views live as long as the Dataset. A file that is cut, or
+// whose disk fails, while the set is open shows zeros where its bytes were: CheckRead tells.
 
 #include <cstdint>
 #include <memory>
@@ -67,6 +67,10 @@ class Dataset {
 
   /// O(1) in the number of rows; row < rows().
   virtual Result<RowView> Read(std::uint64_t row) const = 0;
+  /// Ok when what was read through the views of these rows up to now was in the files. To be asked
+  /// once the views were read, a batch at a time, before anything of it is used; its error goes
+  /// over any other, as bytes that are gone look like damage. A look at each shard, no system call.
+  virtual Status CheckRead(std::span<const std::uint64_t> rows) const = 0;
   /// "train/data-00000-of-00002.arrow, batch 3, row 17", for messages.
   virtual std::string Where(std::uint64_t row) const = 0;
 

@@ -1,7 +1,7 @@
 #pragma once
 // Signals as data: blocked while a SignalFd lives and read from its descriptor by the event loop,
-// so no code of ours ever runs in a signal handler. Make it before the first thread, because every
-// thread has a mask of its own and inherits its maker's. Single owner thread.
+// so that none of them needs a handler. Make it before the first thread, because every thread has
+// a mask of its own and inherits its maker's. Single owner thread.
 
 #include <signal.h>
 #include <sys/types.h>

@@ -45,9 +45,8 @@ ByteSpan ArrayView::Bytes(std::int64_t row) const {
     const auto size = static_cast<std::size_t>(field->fixed_size);
     return data.subspan(static_cast<std::size_t>(row) * size, size);
   }
-  const std::int64_t begin = Offset(row);
-  return data.subspan(static_cast<std::size_t>(begin),
-                      static_cast<std::size_t>(Offset(row + 1) - begin));
+  const auto [begin, end] = Between(row, static_cast<std::int64_t>(data.size()));
+  return data.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
 }
 
 std::int64_t ArrayView::Integer(std::int64_t row) const {
@@ -76,7 +75,14 @@ std::pair<std::int64_t, std::int64_t> ArrayView::Items(std::int64_t row) const {
   if (field->type == TypeId::kFixedSizeList) {
     return {row * field->fixed_size, (row + 1) * field->fixed_size};
   }
-  return {Offset(row), Offset(row + 1)};
+  return Between(row, children[0].length);
+}
+
+std::pair<std::int64_t, std::int64_t> ArrayView::Between(std::int64_t row,
+                                                         std::int64_t most) const {
+  const std::int64_t begin = Offset(row);
+  const std::int64_t end = Offset(row + 1);
+  return begin >= 0 && begin <= end && end <= most ? std::pair(begin, end) : std::pair(most, most);
 }
 
 }  // namespace muster::data::arrow

@@ -1,7 +1,8 @@
 #pragma once
 // Arrow arrays as views into a record batch's body. A view is only made (decode.h) after every
 // buffer lies inside the body and every offset is in order and inside its data, so the accessors
-// here need no checks but the index. Values; valid while the mapped body is.
+// here need no checks but the index; and that of offsets, which are read from the map again: those
+// of a file that was cut or written to meanwhile give an empty value. Valid while the body is.
 
 #include <cstdint>
 #include <vector>
@@ -31,6 +32,10 @@ struct ArrayView {
   std::pair<std::int64_t, std::int64_t> Items(std::int64_t row) const;
   /// The i-th of `offsets`.
   std::int64_t Offset(std::int64_t i) const;
+
+ private:
+  /// The two offsets of a row; both `most` when they are not in order or behind it.
+  std::pair<std::int64_t, std::int64_t> Between(std::int64_t row, std::int64_t most) const;
 };
 
 struct BatchView {

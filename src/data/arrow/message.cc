@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <utility>
+#include <vector>
 
 namespace muster::data::arrow {
 namespace {
@@ -58,7 +60,9 @@ Result<std::optional<MessageHead>> ReadMessageHead(ByteSpan file, std::uint64_t 
   if (offset % 8 != 0) return Damaged(offset, "a message must begin on a multiple of 8");
   const std::uint64_t length = MUSTER_TRY(ReadPrefix(file, offset));
   if (length == 0) return std::nullopt;
-  const auto* metadata = reinterpret_cast<const std::uint8_t*>(file.data() + offset + kPrefix);
+  std::vector<std::uint64_t> copy(length / sizeof(std::uint64_t));
+  std::memcpy(copy.data(), file.data() + offset + kPrefix, length);
+  const auto* metadata = reinterpret_cast<const std::uint8_t*>(copy.data());
   flatbuffers::Verifier verifier(metadata, length, kMaxDepth, kMaxTables);
   if (!fb::VerifyMessageBuffer(verifier)) {
     return Damaged(offset, "the metadata is not a valid Arrow message");
@@ -75,7 +79,8 @@ Result<std::optional<MessageHead>> ReadMessageHead(ByteSpan file, std::uint64_t 
     return Damaged(offset, fmt::format("a body of {} bytes does not fit into the {} bytes left",
                                        message->body_length(), left));
   }
-  return MessageHead{message, length + kPrefix, static_cast<std::uint64_t>(message->body_length())};
+  const auto body_length = static_cast<std::uint64_t>(message->body_length());
+  return MessageHead{std::move(copy), message, length + kPrefix, body_length};
 }
 
 }  // namespace muster::data::arrow

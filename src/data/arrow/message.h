@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "arrow_schema_generated.h"
 #include "base/bytes.h"
@@ -13,8 +14,10 @@
 namespace muster::data::arrow {
 
 struct MessageHead {
-  const fb::Message* message = nullptr;
-  std::uint64_t metadata_length = 0;  ///< with the prefix of 8
+  /// What was verified and is read. A copy, as a mapped file may change between the two.
+  std::vector<std::uint64_t> metadata;
+  const fb::Message* message = nullptr;  ///< in `metadata`
+  std::uint64_t metadata_length = 0;     ///< with the prefix of 8
   std::uint64_t body_length = 0;
 };
 

@@ -17,9 +17,11 @@ Result<CheckedBatch> CheckedBatch::Read(const SplitFolder& split,
                                         std::size_t shard, std::size_t batch,
                                         std::uint64_t first_row) {
   CheckedBatch checked(split, shard);
-  MUSTER_TRY(Within(fmt::format("{}, batch {}", split.NameOf(shard), batch),
-                    checked.CheckFrame(columns, batch)));
-  if (split.has_manifest()) MUSTER_TRY(checked.CheckIndex(batch, first_row));
+  Status records = Within(fmt::format("{}, batch {}", split.NameOf(shard), batch),
+                          checked.CheckFrame(columns, batch));
+  if (records && split.has_manifest()) records = checked.CheckIndex(batch, first_row);
+  MUSTER_TRY(split.Whole(shard));
+  MUSTER_TRY(std::move(records));
   return checked;
 }
 
@@ -58,6 +60,12 @@ Status CheckedBatch::CheckIndex(std::size_t batch, std::uint64_t first_row) {
 }
 
 Status CheckedBatch::CheckImage(std::uint64_t row, ByteSpan image) const {
+  const Status recorded = CheckRecorded(row, image);
+  if (!recorded) MUSTER_TRY(split_->Whole(shard_));
+  return recorded;
+}
+
+Status CheckedBatch::CheckRecorded(std::uint64_t row, ByteSpan image) const {
   if (entries_.empty()) return Ok();
   const RowEntry entry = LoadRowEntry(entries_, row);
   const auto offset = static_cast<std::uint64_t>(image.data() - body_.data());

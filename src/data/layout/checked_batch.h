@@ -26,13 +26,15 @@ class CheckedBatch {
                                    std::size_t batch, std::uint64_t first_row);
 
   const arrow::BatchView& view() const { return view_; }
-  /// DataLoss when the image of row `row` < view().rows is not what was packed.
+  /// DataLoss when the image of row `row` < view().rows is not what was packed. What is read from
+  /// the map after that needs SplitFolder::Whole once more.
   Status CheckImage(std::uint64_t row, ByteSpan image) const;
 
  private:
   CheckedBatch(const SplitFolder& split, std::size_t shard) : split_(&split), shard_(shard) {}
   Status CheckFrame(const std::optional<ImageColumns>& columns, std::size_t batch);
   Status CheckIndex(std::size_t batch, std::uint64_t first_row);
+  Status CheckRecorded(std::uint64_t row, ByteSpan image) const;
 
   const SplitFolder* split_;
   std::size_t shard_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
 
@@ -71,6 +72,9 @@ struct SplitFolder::Lazy {
   Mutex mutex;
   std::optional<MappedFile> file MUSTER_GUARDED_BY(mutex);
   std::optional<MappedFile> index MUSTER_GUARDED_BY(mutex);
+  /// The two once they are mapped, for who asks without the lock.
+  std::atomic<const MappedFile*> mapped_file = nullptr;
+  std::atomic<const MappedFile*> mapped_index = nullptr;
 };
 
 SplitFolder::~SplitFolder() = default;
@@ -147,7 +151,7 @@ Status SplitFolder::ReadSchema() {
     const auto read = [&]() -> Status {
       const std::string path = place_.folder + "/" + manifest_.shards[i].name;
       const MappedFile file = MUSTER_TRY(MappedFile::Open(path));
-      schema_ = MUSTER_TRY(OpenStream(i, file.bytes())).schema();
+      schema_ = MUSTER_TRY(OpenStream(i, file)).schema();
       return Ok();
     }();
     has_schema_ = read.has_value();
@@ -158,8 +162,10 @@ Status SplitFolder::ReadSchema() {
 }
 
 /// What a pack of ours wrote is in the format that we read, so there another one is damage.
-Result<arrow::StreamWalker> SplitFolder::OpenStream(std::size_t shard, ByteSpan file) const {
-  auto walker = Within(NameOf(shard), arrow::StreamWalker::Open(file));
+Result<arrow::StreamWalker> SplitFolder::OpenStream(std::size_t shard,
+                                                    const MappedFile& file) const {
+  auto walker = Within(NameOf(shard), arrow::StreamWalker::Open(file.bytes()));
+  MUSTER_TRY(file.Whole());
   if (walker || !has_manifest_) return walker;
   return Error(Code::kDataLoss, walker.error().message(), walker.error().hint());
 }
@@ -197,7 +203,9 @@ Status SplitFolder::CheckSize(std::size_t i) const {
 Status SplitFolder::WalkShard(std::size_t shard) {
   const ByteSpan file = MUSTER_TRY(Bytes(shard));
   const std::string name = manifest_.shards[shard].name;
-  manifest_.shards[shard] = MUSTER_TRY(Within(NameOf(shard), Walk(file, name)));
+  auto walked = Within(NameOf(shard), Walk(file, name));
+  MUSTER_TRY(Whole(shard));
+  manifest_.shards[shard] = MUSTER_TRY(std::move(walked));
   return Ok();
 }
 
@@ -251,7 +259,7 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
     return Error(Code::kDataLoss, fmt::format("{} has {} bytes, the manifest says {}",
                                               NameOf(shard), file.bytes().size(), entry.bytes));
   }
-  const auto walker = MUSTER_TRY(OpenStream(shard, file.bytes()));
+  const auto walker = MUSTER_TRY(OpenStream(shard, file));
   if (walker.schema().fields != schema_.fields) {
     return Error(Code::kDataLoss, NameOf(shard) + " has other columns than the first shard");
   }
@@ -260,6 +268,7 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
                  "its labels would be read wrongly; save or pack the set again");
   }
   lazy.file = std::move(file);
+  lazy.mapped_file.store(&*lazy.file, std::memory_order_release);
   return lazy.file->bytes();
 }
 
@@ -269,8 +278,32 @@ Result<ByteSpan> SplitFolder::RowIndex(std::size_t shard) const {
   const MutexLock lock(lazy.mutex);
   const ShardEntry& entry = manifest_.shards[shard];
   const std::string path = place_.folder + "/_muster/" + entry.name + ".idx";
-  if (!lazy.index) lazy.index = MUSTER_TRY(MappedFile::Open(path));
-  return Within(IndexNameOf(shard), RowEntries(lazy.index->bytes(), entry.rows));
+  if (!lazy.index) {
+    lazy.index = MUSTER_TRY(MappedFile::Open(path));
+    lazy.mapped_index.store(&*lazy.index, std::memory_order_release);
+  }
+  auto entries = Within(IndexNameOf(shard), RowEntries(lazy.index->bytes(), entry.rows));
+  MUSTER_TRY(lazy.index->Whole());
+  return entries;
+}
+
+std::optional<SetFinding> SplitFolder::LostOf(std::size_t shard) const {
+  const Lazy& lazy = *lazy_[shard];
+  if (const MappedFile* file = lazy.mapped_file.load(std::memory_order_acquire)) {
+    Status whole = file->Whole();
+    if (!whole) return SetFinding{NameOf(shard), std::move(whole).error()};
+  }
+  if (const MappedFile* index = lazy.mapped_index.load(std::memory_order_acquire)) {
+    Status whole = index->Whole();
+    if (!whole) return SetFinding{IndexNameOf(shard), std::move(whole).error()};
+  }
+  return std::nullopt;
+}
+
+Status SplitFolder::Whole(std::size_t shard) const {
+  auto lost = LostOf(shard);
+  if (lost) return std::move(lost->error);
+  return Ok();
 }
 
 std::string SplitFolder::NameOf(std::size_t shard) const {

@@ -51,6 +51,12 @@ class SplitFolder {
   Result<ByteSpan> Bytes(std::size_t shard) const;
   /// The entries of the shard's row index; Precondition without a manifest.
   Result<ByteSpan> RowIndex(std::size_t shard) const;
+  /// The file, the shard or its row index, that has lost bytes while it was mapped, and the error;
+  /// nothing while all that was read of the two came from them. To be asked after reading and
+  /// before anything of it is used; over any other error, as lost bytes look like damage.
+  std::optional<SetFinding> LostOf(std::size_t shard) const;
+  /// The same for who does not tell the files apart.
+  Status Whole(std::size_t shard) const;
   /// "train/data-00000-of-00001.arrow".
   std::string NameOf(std::size_t shard) const;
   /// "train/_muster/data-00000-of-00001.arrow.idx".
@@ -63,7 +69,7 @@ class SplitFolder {
   Status FindShards(const std::vector<std::string>& files);
   Status CompareLists(const std::vector<std::string>& files) const;
   Status ReadSchema();
-  Result<arrow::StreamWalker> OpenStream(std::size_t shard, ByteSpan file) const;
+  Result<arrow::StreamWalker> OpenStream(std::size_t shard, const MappedFile& file) const;
   Status ReadFeatures();
   Result<std::optional<Features>> ReadInfo() const;
   Status CheckSize(std::size_t shard) const;

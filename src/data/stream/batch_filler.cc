@@ -16,9 +16,11 @@ Result<ImageShape> ShapeOf(const Dataset& dataset, ImageShape shape) {
     return Error(Code::kInvalid, fmt::format("{} channels; images have 1 or 3", shape.channels));
   }
   if (shape.height != 0 && shape.width != 0 && shape.channels != 0) return shape;
-  const RowView first = MUSTER_TRY(dataset.Read(0));
-  const ImageHeader header =
-      MUSTER_TRY(Within(dataset.Where(0) + ": the image", ReadImageHeader(first.image)));
+  constexpr std::uint64_t kFirst = 0;
+  const RowView first = MUSTER_TRY(dataset.Read(kFirst));
+  auto read = Within(dataset.Where(kFirst) + ": the image", ReadImageHeader(first.image));
+  MUSTER_TRY(dataset.CheckRead(std::span(&kFirst, 1)));
+  const ImageHeader header = MUSTER_TRY(std::move(read));
   if (shape.height == 0) shape.height = header.height;
   if (shape.width == 0) shape.width = header.width;
   if (shape.channels == 0) shape.channels = header.channels;
@@ -70,10 +72,22 @@ Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& st
   const SlotRange& range = ranges_[shard];
   const std::uint64_t rows = dataset_->rows();
   const std::uint64_t first = storage.step % steps_per_epoch_ * options_.global_batch + range.begin;
-  const std::span<std::uint8_t> pixels = storage.Pixels(shard);
+  // Past the end only with Tail::kPad: the epoch's first rows again, masked by `valid`.
   for (std::uint64_t i = 0; i < range.count; ++i) {
-    // Past the end only with Tail::kPad: the epoch's first rows again, masked by `valid`.
-    const std::uint64_t row = order.At((first + i) % rows);
+    storage.rows[shard][i] = order.At((first + i) % rows);
+  }
+  const std::uint64_t real = first >= rows ? 0 : std::min(range.count, rows - first);
+  storage.shards[shard].valid = static_cast<std::uint32_t>(real);
+  Status filled = FillRows(shard, storage);
+  // Once for all of them, and over whatever else was found: what a lost page shows is no data.
+  MUSTER_TRY(dataset_->CheckRead(storage.rows[shard]));
+  return filled;
+}
+
+Status BatchFiller::FillRows(std::size_t shard, BatchStorage& storage) const {
+  const std::span<std::uint8_t> pixels = storage.Pixels(shard);
+  for (std::size_t i = 0; i < storage.rows[shard].size(); ++i) {
+    const std::uint64_t row = storage.rows[shard][i];
     const RowView view = MUSTER_TRY(dataset_->Read(row));
     if (options_.classes != 0 &&
         !(view.label >= 0 && static_cast<std::uint64_t>(view.label) < options_.classes)) {
@@ -82,11 +96,8 @@ Status BatchFiller::Fill(const Order& order, std::size_t shard, BatchStorage& st
     auto decoded = DecodeImage(view.image, image_,
                                pixels.subspan(i * image_.bytes(), image_.bytes()), options_.colour);
     if (!decoded) return std::move(decoded.error()).Within(dataset_->Where(row));
-    storage.rows[shard][i] = row;
     storage.labels[shard][i] = view.label;
   }
-  const std::uint64_t real = first >= rows ? 0 : std::min(range.count, rows - first);
-  storage.shards[shard].valid = static_cast<std::uint32_t>(real);
   return Ok();
 }
 

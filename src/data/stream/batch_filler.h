@@ -36,6 +36,7 @@ class BatchFiller {
 
  private:
   Error BadLabel(std::int64_t label) const;
+  Status FillRows(std::size_t shard, BatchStorage& storage) const;
 
   std::shared_ptr<const Dataset> dataset_;
   LoaderOptions options_;

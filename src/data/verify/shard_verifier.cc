@@ -31,8 +31,12 @@ void ShardVerifier::Run() {
     on_read_(entry().bytes);
     return;
   }
-  const std::vector<std::size_t> parts =
-      split_.has_manifest() ? BadParts() : std::vector<std::size_t>();
+  std::vector<std::size_t> parts;
+  if (split_.has_manifest()) {
+    auto read = BadParts();
+    if (!read) return report_.AddError(split_.NameOf(shard_), -1, read.error());
+    parts = *std::move(read);
+  }
   CheckStream();
   if (!split_.has_manifest()) on_read_(entry().bytes);
   if (!shard_is_whole_) return;
@@ -55,27 +59,20 @@ void ShardVerifier::AddToIndex(std::int64_t batch, std::int64_t row, std::string
 }
 
 /// Reads the file as a whole; the parts whose CRC is another one.
-std::vector<std::size_t> ShardVerifier::BadParts() {
+Result<std::vector<std::size_t>> ShardVerifier::BadParts() {
   const std::string path = split_.place().folder + "/" + entry().name;
   std::vector<std::size_t> bad;
   const Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    report_.AddError(split_.NameOf(shard_), -1, ErrnoError("open", errno));
-    return bad;
-  }
+  if (!fd.valid()) return ErrnoError("open", errno);
   StreamDigest digest;
   buffer_.resize(kPartBytes);
   for (std::size_t part = 0; part < entry().part_crcs.size(); ++part) {
     const std::uint64_t offset = part * kPartBytes;
     const std::uint64_t want = std::min<std::uint64_t>(kPartBytes, entry().bytes - offset);
-    const auto got = ReadAt(fd.get(), offset, want);
-    if (!got) {
-      report_.AddError(split_.NameOf(shard_), -1, got.error());
-      return bad;
-    }
-    digest.Add(*got);
-    if (Crc32c(*got) != entry().part_crcs[part]) bad.push_back(part);
-    on_read_(got->size());
+    const ByteSpan got = MUSTER_TRY(ReadAt(fd.get(), offset, want));
+    digest.Add(got);
+    if (Crc32c(got) != entry().part_crcs[part]) bad.push_back(part);
+    on_read_(got.size());
   }
   report_.bytes += entry().bytes;
   if (bad.empty() && digest.Finish() != entry().digest) {
@@ -91,7 +88,11 @@ Result<ByteSpan> ShardVerifier::ReadAt(int fd, std::uint64_t offset, std::uint64
         ::pread(fd, buffer_.data() + have, want - have, static_cast<off_t>(offset + have));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoError(fmt::format("read at byte {}", offset + have), errno);
-    if (n == 0) return Error(Code::kDataLoss, fmt::format("ends at byte {}", offset + have));
+    if (n == 0) {
+      return Error(Code::kDataLoss,
+                   fmt::format("became shorter while it was read: was {} bytes, ends at byte {}",
+                               entry().bytes, offset + have));
+    }
     have += static_cast<std::uint64_t>(n);
   }
   return ByteSpan(buffer_).first(want);
@@ -106,14 +107,26 @@ void ShardVerifier::CheckStream() {
   }
   if (!split_.has_manifest()) report_.bytes += file->size();
   auto walker = arrow::StreamWalker::Open(*file);
-  if (!walker) Add(-1, -1, walker.error().message());
+  if (!walker && Whole([] {})) Add(-1, -1, walker.error().message());
   const ByteSpan index = OpenIndex();
   std::uint64_t first_row = 0;
   for (std::size_t b = 0; b < entry().batches.size(); ++b) {
-    CheckBatch(b, *file, index.empty() ? index : index.subspan(first_row * kRowEntryBytes));
+    const ByteSpan rest = index.empty() ? index : index.subspan(first_row * kRowEntryBytes);
+    if (!Whole([&] { CheckBatch(b, *file, rest); })) return;
     first_row += entry().batches[b].frame.rows;
   }
-  if (walker) CheckWalk(*walker);
+  if (walker) Whole([&] { CheckWalk(*walker); });
+}
+
+bool ShardVerifier::Whole(const std::function<void()>& piece) {
+  VerifyReport before = report_;
+  piece();
+  auto lost = split_.LostOf(shard_);
+  if (!lost) return true;
+  report_ = std::move(before);
+  shard_is_whole_ = false;
+  report_.AddError(lost->file, -1, lost->error);
+  return false;
 }
 
 /// Empty when there is none to hold the rows against.

@@ -29,10 +29,13 @@ class ShardVerifier {
   /// A finding in the shard itself.
   void Add(std::int64_t batch, std::int64_t row, std::string what);
   void AddToIndex(std::int64_t batch, std::int64_t row, std::string what);
-  std::vector<std::size_t> BadParts();
+  Result<std::vector<std::size_t>> BadParts();
   Result<ByteSpan> ReadAt(int fd, std::uint64_t offset, std::uint64_t want);
   void CheckStream();
   ByteSpan OpenIndex();
+  /// Does a piece of the work; false when a file lost bytes meanwhile: what was found in the piece
+  /// is taken back then, and the loss told instead.
+  bool Whole(const std::function<void()>& piece);
   void CheckWalk(arrow::StreamWalker& walker);
   void CheckBatch(std::size_t b, ByteSpan file, ByteSpan index);
   void CheckLabel(std::int64_t batch, const arrow::BatchView& view, std::int64_t row);

@@ -35,6 +35,7 @@ class MemoryImages final : public data::Dataset {
   const std::vector<data::ShardInfo>& shards() const override { return shards_; }
   std::span<const std::uint64_t> shard_first_rows() const override { return ends_; }
   bool has_checksums() const override { return false; }
+  Status CheckRead(std::span<const std::uint64_t>) const override { return Ok(); }
   Result<data::RowView> Read(std::uint64_t row) const override {
     const auto label = row == bad_row ? bad_label : static_cast<std::int64_t>(row % kClasses);
     return data::RowView{.image = files_[row], .label = label};

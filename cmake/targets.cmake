@@ -57,6 +57,7 @@ function(muster_test name)
   muster_settle(${name}_test ${torch} DEPS ${arg_DEPS} LIBS ${arg_LIBS} GTest::gmock GTest::gtest_main)
   if(NOT arg_TORCH)
     muster_use_headers(${name}_test test GTest::gmock GTest::gtest_main)
+    muster_compile_quickly(${name}_test)
   endif()
   include(GoogleTest)
   # The properties reach every test: PRE_TEST leaves the listing of a program's tests to ctest, off the build's path.

@@ -205,10 +205,10 @@ KINDS = [
     Kind("muster run is killed", -9, act=lambda run: run.process.kill()),
     Kind("the coordinator is killed four times", None, act=kill_lives),
     Kind("both are killed", -9, act=both_killed),
-    Kind("the shim is killed", 1, act=shim_killed),
+    Kind("the shim is killed", 128 + 9, act=shim_killed),
     Kind("the shim is stopped, SIGINT twice", 130, act=shim_stopped),
     Kind("the run folder is moved away", 143, act=folder_removed),
-    Kind("a rank kills the shim", 1, OTHER + "os.kill(os.getppid(), 9)"),
+    Kind("a rank kills the shim", 128 + 9, OTHER + "os.kill(os.getppid(), 9)"),
 ]
 
 

@@ -101,11 +101,27 @@ class Run:
         """The process that steers the run: a child of `muster run`."""
         return (self.events("coordinator_back") or [self.wait_event("run_started")])[-1]["pid"]
 
+    def shims(self) -> list[int]:
+        """Those that live: children of the process that steers the run, or, of one before it, of `muster run`."""
+        found = []
+        for parent in (self.coordinator(), self.process.pid):
+            with contextlib.suppress(OSError):
+                for child in pathlib.Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+                    name, state = pathlib.Path(f"/proc/{child}/stat").read_text().split("(")[1].split(") ")
+                    if name == "muster-shim" and state[0] not in "ZX":
+                        found.append(int(child))
+        return found
+
     def shim(self) -> int:
-        """The shim of this run: a child of the process that steers it."""
-        pid = self.coordinator()
-        children = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-        return int(children.read_text().split()[0])
+        """The shim of this run."""
+        return wait_for(self.shims, "a shim")[0]
+
+    def kill_shim(self) -> int:
+        """Kills it alone, and returns once it is dead."""
+        pid = self.shim()
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: pid not in self.shims(), "the end of the shim")
+        return pid
 
     def zygote(self) -> int:
         """The fork server: a child of the shim."""

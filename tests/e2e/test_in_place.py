@@ -110,6 +110,22 @@ def test_another_coordinator_recovers_in_place_as_well(train, equals_undisturbed
     equals_undisturbed(run, 2, 600)
 
 
+@pytest.mark.parametrize("coordinator_too", [False, True])
+def test_a_shim_that_is_killed_twice_changes_no_bit(train, equals_undisturbed, coordinator_too):
+    run = train(2, 600)
+    for generation, step in ((1, 120), (2, 240)):
+        run.wait_step(step, generation=generation)
+        pids = [run.shim(), *([run.coordinator()] if coordinator_too else [])]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        run.wait_event("generation_started", gen=generation + 1)
+    assert run.end(120) == 0, run.err
+    assert [e["gen"] for e in run.events("fault")] == [1, 2]
+    assert run.result()["restarts"] == 2
+    run.assert_nothing_left()
+    equals_undisturbed(run, 2, 600)
+
+
 def test_two_of_four_that_die_at_once_are_both_replaced(train, equals_undisturbed):
     run = train(4, 400)
     run.wait_step(120)

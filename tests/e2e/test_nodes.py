@@ -4,6 +4,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 
 import pytest
@@ -335,6 +336,71 @@ def test_a_node_whose_folder_lacks_the_jobs_says_so(start, agent, script, python
     run.assert_nothing_left()
 
 
+def shim_of(leader: int) -> int:
+    """Of the node that this process leads."""
+    for child in pathlib.Path(f"/proc/{leader}/task/{leader}/children").read_text().split():
+        if pathlib.Path(f"/proc/{child}/comm").read_text() == "muster-shim\n":
+            return int(child)
+    raise AssertionError("no shim")
+
+
+@pytest.mark.parametrize("whose", ["the coordinator's", "the agent's", "both"])
+def test_a_shim_that_is_killed_is_replaced_on_its_node(nodes, tmp_path, whose):
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    before = len(run.events("node_joined"))
+    pids = {"the coordinator's": run.shim(), "the agent's": shim_of(leader_of(other))}
+    for name, pid in pids.items():
+        if whose in (name, "both"):
+            os.kill(pid, signal.SIGKILL)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    assert shim_of(leader_of(other)) == pids["the agent's"] or whose != "the coordinator's"
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert not run.events("node_lost") and len(run.events("node_joined")) == before
+    names = {"the coordinator's": [socket.gethostname()], "the agent's": ["other"]}
+    struck = names.get(whose) or names["the coordinator's"] + names["the agent's"]
+    assert sorted(e["node"] for e in run.events("shim_lost")) == sorted(struck)
+    assert run.result()["restarts"] <= len(struck)
+    assert f"the shim of node {run.events('shim_lost')[0]['node']}, killed by SIGKILL" in run.fault()["cause"] + run.err
+    run.assert_nothing_left()
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_shim_is_killed_with_the_coordinator_of_several_nodes(nodes, tmp_path, together):
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    shim, theirs = run.shim(), shim_of(leader_of(other))
+    os.kill(run.coordinator(), signal.SIGKILL)
+    if not together:
+        run.wait_event("coordinator_back")
+    os.kill(shim, signal.SIGKILL)
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    assert shim_of(leader_of(other)) == theirs
+    enough(tmp_path)
+    assert run.end() == 0, run.err
+    assert other.wait(timeout=30) == 0
+    assert not run.events("node_lost") and len(run.events("fault")) == 1
+    run.assert_nothing_left()
+
+
+def test_a_job_of_two_nodes_ends_without_the_shim_of_one(nodes, tmp_path):
+    """It dies as all are told to stop."""
+    run, (other,) = nodes("other")
+    run.wait_event("worker_started", rank=3)
+    run.freeze()
+    run.process.send_signal(signal.SIGTERM)
+    run.wait_pending(signal.SIGTERM)
+    run.kill_shim()
+    run.thaw()
+    assert run.end() == 128 + signal.SIGTERM, run.err
+    other.wait(timeout=30)
+    run.assert_nothing_left()
+
+
 @pytest.fixture
 def fake_ssh(tmp_path) -> pathlib.Path:
     """Runs the command for HOST on this one, with a poor environment, as a login by ssh has it."""
@@ -383,6 +449,25 @@ def test_sessions_of_ssh_are_taken_over_by_another_coordinator(start, script, py
     enough(tmp_path)
     assert run.end() == 0, run.err
     assert "the agent on second ended" in run.err
+    run.assert_nothing_left()
+
+
+@pytest.mark.parametrize("followed", [True, False])
+def test_sessions_of_ssh_outlive_the_shim_of_the_host_that_opened_them(
+    start, script, python, tmp_path, fake_ssh, followed
+):
+    run = start(python, script(SCRIPT), tmp_path, 60, flags=["--nodes", "localhost,second", "--ssh", fake_ssh])
+    run.wait_event("worker_started", rank=3)
+    agents = agents_of(run)
+    if followed:
+        os.kill(run.coordinator(), signal.SIGKILL)
+        run.wait_event("coordinator_back")
+    run.kill_shim()
+    for rank in range(4):
+        run.wait((tmp_path / f"rank-{rank}.1").exists, f"rank {rank} again")
+    assert agents_of(run) == agents and not run.events("node_lost")
+    enough(tmp_path)
+    assert run.end() == 0, run.err
     run.assert_nothing_left()
 
 

@@ -158,14 +158,3 @@ def test_a_death_in_the_middle_of_a_restart_repeats_it(start, moment):
     os.kill(run.coordinator(), signal.SIGKILL)
     assert run.end() == 0, run.err
     assert run.steps(0)[-1]["step"] == run.steps(1)[-1]["step"] == 200
-
-
-def test_a_shim_that_died_with_the_coordinator_is_missed(start):
-    """Both at once, as the kernel kills a group: nobody is left to say so."""
-    run = start("muster-train", "--steps", 100000, "--step-ms", 5, "--every", 20, ranks=2)
-    run.wait_step(10)
-    for pid in (run.shim(), run.coordinator()):
-        os.kill(pid, signal.SIGKILL)
-    assert run.end() == 1, run.err
-    assert "muster-shim died, and every worker with it" in run.err
-    run.assert_nothing_left()

@@ -11,7 +11,6 @@
 namespace muster::agent {
 namespace {
 
-constexpr int kFailed = 1;
 constexpr std::size_t kMostCrashes = 8;  // each another one, and none was got over
 
 bool Alive(const RankStatus& rank) {
@@ -49,6 +48,9 @@ class Step {
       case Event::Kind::kExited:
         Exited(event);
         break;
+      case Event::Kind::kNodeLost:
+        NodeLost(event);
+        break;
       case Event::Kind::kTick:
         Tick();
         break;
@@ -67,7 +69,7 @@ class Step {
         Interrupt(event.signal);
         break;
       case Event::Kind::kShimLost:
-        ShimLost(event.text);
+        state().without_shim = true;
         break;
       case Event::Kind::kBegun:
         if (event.generation == state().generation) Begun();
@@ -129,6 +131,7 @@ class Step {
     s.deadline = now_ + policy_.start_limit;
     s.began = now_;
     s.next.reset();
+    if (std::exchange(s.without_shim, false)) kind = RestartKind::kFull;
     Order({.kind = Action::Kind::kStartRanks, .generation = s.generation, .restart = kind});
   }
 
@@ -201,6 +204,28 @@ class Step {
       RunWhenAllStarted();
     }
     if (state().phase == Phase::kGathering && !AnyAlive(state())) Pause();
+  }
+
+  /// None of them is a survivor of another.
+  void NodeLost(const Event& event) {
+    JobState& s = state();
+    const bool ours = s.phase == Phase::kStopping || s.phase == Phase::kEnding;
+    const std::size_t end = std::min<std::size_t>(event.rank.value() + event.ranks, s.ranks.size());
+    std::optional<Rank> first;
+    bool struck = false;
+    for (std::uint32_t i = event.rank.value(); i < end; ++i) {
+      RankStatus& rank = s.ranks[i];
+      if (!Alive(rank)) continue;
+      struck = true;
+      rank.ending = event.ending;
+      rank.exception.clear();
+      rank.state = ours || rank.doomed ? RankState::kStopped : RankState::kFailed;
+      if (!first && rank.state == RankState::kFailed) first = Rank(i);
+    }
+    if (!struck || ours) return;
+    if (first && s.phase != Phase::kQuiescing) Faulty(*first, s.ranks[first->value()]);
+    NameOthers();
+    WithoutDoomed();
   }
 
   void WithoutDoomed() {
@@ -460,17 +485,6 @@ class Step {
 
   static Verdict Interrupted(int signal) {
     return {false, 128 + signal, fmt::format("interrupted by {}", os::SignalName(signal))};
-  }
-
-  void ShimLost(const std::string& reason) {
-    JobState& s = state();
-    if (s.phase == Phase::kEnded) return;
-    for (RankStatus& rank : s.ranks) {
-      if (Alive(rank)) rank.state = RankState::kStopped;
-    }
-    if (!s.verdict) s.verdict = {false, kFailed, reason};
-    s.phase = Phase::kEnded;
-    Order({.kind = Action::Kind::kEnd});
   }
 
   /// Stops everything for good. The first verdict stands: a run that failed does not become

@@ -13,7 +13,6 @@ namespace muster::agent {
 namespace {
 
 constexpr auto kWaitingTold = std::chrono::seconds(5);
-constexpr nanoseconds kEndSoon = std::chrono::seconds(1);
 
 /// Not of ranks that are being stopped.
 template <typename T>
@@ -250,9 +249,9 @@ void Gang::StartWhenComplete() {
   for (std::uint32_t i = 0; i < active_; ++i) {
     Slot& slot = slots_[i];
     slot.working = true;
-    // What a node answers may cost it its slot, or end the start.
+    // What a node answers may cost it its slot, or its shim once more, or end the start.
     if (std::exchange(slot.member->without_shim, false)) slot.member->node->Send(order::Renew{});
-    if (slot.member) slot.member->node->Send(parts[i]);
+    if (slot.member && slot.working) slot.member->node->Send(parts[i]);
   }
 }
 
@@ -278,6 +277,14 @@ void Gang::TellWaiting() {
   });
 }
 
+void Gang::Do(const order::Renew& order) {
+  for (Slot& slot : slots_) {
+    if (!slot.member) continue;
+    slot.member->without_shim = false;
+    slot.member->node->Send(order);
+  }
+}
+
 void Gang::Do(const order::Stop& order) {
   start_.reset();
   clearing_ = false;
@@ -291,11 +298,16 @@ void Gang::Do(const order::Stop& order) {
   AnswerIfAllDid();
 }
 
-/// It may be cut off, and shorter than its lease; the others are not to wait for that.
-void Gang::Do(const order::GiveUp&) {
+/// It may be cut off, and shorter than its lease; the others are not to wait for that. The node of
+/// this process can do without its shim.
+void Gang::Do(const order::GiveUp& order) {
   for (Slot& slot : slots_) {
-    if (!slot.answered && slot.member)
+    if (slot.answered || !slot.member) continue;
+    if (slot.member->who.agent.empty()) {
+      slot.member->node->Send(order);
+    } else {
       On(slot, report::Gone{"it did not stop its workers in time"});
+    }
   }
 }
 
@@ -305,9 +317,7 @@ void Gang::Do(const order::End& order) {
   ending_.emplace();
   for (Member& spare : spares_) spare.node->Send(order);
   for (Slot& slot : slots_) slot.answered = !slot.member || slot.member->ended;
-  // Who does not answer while others are killed is not waited for either.
-  const auto limit = order.kill_shim ? kEndSoon : options_.end_limit;
-  end_timer_ = loop_.After(limit, [this] {
+  end_timer_ = loop_.After(options_.end_limit, [this] {
     end_timer_.reset();
     for (Slot& slot : slots_) slot.answered = true;
     spares_.clear();
@@ -392,7 +402,7 @@ void Gang::On(Slot& slot, const report::Failed& report) {
 
 void Gang::On(Slot& slot, const report::Lost& report) {
   slot.member->without_shim = true;
-  Lose(slot, slot.member->who.name, report.reason, {});
+  Lose(slot, {.name = slot.member->who.name, .reason = report.reason, .shim = true});
 }
 
 void Gang::On(Slot& slot, const report::Gone& report) {
@@ -400,17 +410,17 @@ void Gang::On(Slot& slot, const report::Gone& report) {
   const std::string name = member.who.name;
   const bool told = member.without_shim;
   Bury(std::move(member));
-  if (!told) return Lose(slot, name, report.reason, report.since);
+  if (!told) return Lose(slot, {.name = name, .reason = report.reason, .since = report.since});
   slot.answered = true;
   AnswerIfAllDid();
 }
 
 /// Where nothing runs no rank is lost.
-void Gang::Lose(Slot& slot, const std::string& name, const std::string& reason, Instant since) {
+void Gang::Lose(Slot& slot, report::NodeLost lost) {
   const bool known = slot.working && !clearing_;
-  const RankRange lost{slot.ranks.first, known ? slot.ranks.count : 0};
+  lost.ranks = {slot.ranks.first, known ? slot.ranks.count : 0};
   slot.working = false;
-  Tell(report::NodeLost{name, lost, reason, since});
+  Tell(std::move(lost));
   slot.answered = true;
   if (clearing_ && !MayStart() && !waiting_) TellWaiting();
   if (clearing_) StartWhenComplete();

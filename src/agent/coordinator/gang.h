@@ -92,6 +92,7 @@ class Gang final : public Node {
   };
 
   void Do(const order::Start& order);
+  void Do(const order::Renew& order);
   void Do(const order::Stop& order);
   void Do(const order::GiveUp& order);
   void Do(const order::End& order);
@@ -132,7 +133,7 @@ class Gang final : public Node {
   void StartWhenComplete();
   void TellWaiting();
   void AnswerIfAllDid();
-  void Lose(Slot& slot, const std::string& name, const std::string& reason, Instant since);
+  void Lose(Slot& slot, report::NodeLost lost);
   void Bury(Member member);
   void Tell(Report report) { on_report_(std::move(report)); }
 

@@ -314,8 +314,10 @@ TEST_F(GangTest, DoesNotStopSurvivorsForThoseThatJoined) {
 TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   AddTwo();
   gang_->Send(StartAll());
-  nodes_["a"]->report(report::Lost{"muster-shim died"});
-  EXPECT_EQ(Reported<report::NodeLost>().size(), 1);
+  nodes_["a"]->report(report::Lost{"killed by SIGKILL"});
+  ASSERT_EQ(Reported<report::NodeLost>().size(), 1);
+  EXPECT_TRUE(Reported<report::NodeLost>()[0].shim);
+  EXPECT_EQ(Reported<report::NodeLost>()[0].reason, "killed by SIGKILL");
   gang_->Send(order::Stop{Generation(1), 15, {}});
   nodes_["b"]->report(report::Stopped{Generation(1)});
   EXPECT_EQ(Reported<report::Stopped>().size(), 1);
@@ -323,6 +325,50 @@ TEST_F(GangTest, GivesANodeThatLostItsShimAnother) {
   EXPECT_EQ(Ordered<order::Renew>("a").size(), 1);
   EXPECT_EQ(Ordered<order::Start>("a").size(), 2);
   EXPECT_TRUE(Ordered<order::Renew>("b").empty());
+}
+
+TEST_F(GangTest, GivesANodeOneNewShimWhenAllGetOne) {
+  AddTwo();
+  gang_->Send(StartAll());
+  nodes_["a"]->report(report::Lost{"killed by SIGKILL"});
+  gang_->Send(order::Renew{});
+  gang_->Send(StartAll());
+  for (const char* name : {"a", "b"}) EXPECT_EQ(Ordered<order::Renew>(name).size(), 1) << name;
+}
+
+TEST_F(GangTest, StartsNothingOnANodeWhoseNewShimIsLostAtOnce) {
+  AddTwo();
+  gang_->Send(StartAll());
+  nodes_["a"]->report(report::Lost{"killed by SIGKILL"});
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  nodes_["b"]->report(report::Stopped{Generation(1)});
+  nodes_["a"]->on_renew = [node = nodes_["a"]] { node->report(report::Lost{"which died"}); };
+  gang_->Send(order::Start{.generation = Generation(2), .ranks = StartAll().ranks});
+  EXPECT_EQ(Ordered<order::Start>("a").size(), 1);
+  EXPECT_EQ(Reported<report::NodeLost>().back().ranks, (RankRange{0, 2}));
+  nodes_["a"]->on_renew = {};
+  gang_->Send(order::Start{.generation = Generation(3), .ranks = StartAll().ranks});
+  EXPECT_EQ(Ordered<order::Renew>("a").size(), 2);
+  EXPECT_EQ(Ordered<order::Start>("a").size(), 2);
+}
+
+TEST_F(GangTest, LetsTheNodeOfThisProcessGiveUpItsShimAlone) {
+  gang_->Add({.name = "here"}, [&](OnReport on_report) {
+    auto node = std::make_unique<FakeNode>(&orders_["here"], std::move(on_report));
+    nodes_["here"] = node.get();
+    return node;
+  });
+  Add("b");
+  gang_->Send(StartAll());
+  gang_->Send(order::Stop{Generation(1), 15, {}});
+  gang_->Send(order::GiveUp{});
+  EXPECT_EQ(Ordered<order::GiveUp>("here").size(), 1);
+  ASSERT_EQ(Reported<report::NodeLost>().size(), 1);
+  EXPECT_EQ(Reported<report::NodeLost>()[0].name, "b");
+  nodes_["here"]->report(report::Lost{"which did not answer and was killed"});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1);
+  nodes_["here"]->report(report::Stopped{Generation(1)});
+  EXPECT_EQ(Reported<report::Stopped>().size(), 1) << "its answer comes behind its loss";
 }
 
 TEST_F(GangTest, TellsOfTheRanksOfANodeThatFindsNoOtherShim) {

@@ -40,7 +40,7 @@ bool CameToNoStep(const JobState& state) {
 }
 
 bool MayGoOnInPlace(const JobState& state, const Policy& policy) {
-  if (!policy.in_place || policy.process_restarts == 0) return false;
+  if (!policy.in_place || policy.process_restarts == 0 || state.without_shim) return false;
   bool survivors = false;
   for (const RankStatus& rank : state.ranks) {
     if (IsGone(rank) || IsLoading(state, rank)) continue;

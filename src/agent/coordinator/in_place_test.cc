@@ -344,10 +344,9 @@ bool AnyInState(const JobState& state, RankState wanted) {
 
 Event RandomEvent(Rng& rng, const JobState& state) {
   Event event;
-  event.kind = static_cast<Event::Kind>(rng.Below(12));
+  event.kind = static_cast<Event::Kind>(rng.Below(13));
   // Rare, so that histories get long.
-  const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kShimLost ||
-                    event.kind == Event::Kind::kGiveUp;
+  const bool ends = event.kind == Event::Kind::kInterrupt || event.kind == Event::Kind::kGiveUp;
   if (ends && rng.Below(100) != 0) event.kind = Event::Kind::kTick;
   if (state.phase == Phase::kStarting && rng.Below(8) != 0) event.kind = Event::Kind::kStarted;
   if (state.phase == Phase::kQuiescing && rng.Below(2) != 0) event.kind = Event::Kind::kQuiesced;

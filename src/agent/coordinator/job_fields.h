@@ -16,7 +16,7 @@ void Fields(A& a, Ending& m) {
   a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
   a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
   a("still", m.still);
-  a("rule", m.rule), a("advice", m.advice), a("node", m.node);
+  a("rule", m.rule), a("advice", m.advice), a("with", m.with);
 }
 template <typename A>
 void Fields(A& a, RankStatus& m) {
@@ -38,7 +38,8 @@ void Fields(A& a, Verdict& m) {
 template <typename A>
 void Fields(A& a, JobState& m) {
   a("phase", m.phase), a("generation", m.generation), a("ranks", m.ranks);
-  a("use_zygote", m.use_zygote), a("zygote_served", m.zygote_served), a("deadline", m.deadline);
+  a("use_zygote", m.use_zygote), a("zygote_served", m.zygote_served);
+  a("without_shim", m.without_shim), a("deadline", m.deadline);
   a("slowest_step", m.slowest_step), a("aborted", m.aborted), a("begun", m.begun);
   a("in_place", m.in_place), a("stalled", m.stalled), a("resumed_at", m.resumed_at);
   a("fault", m.fault), a("last_fault", m.last_fault), a("crashes", m.crashes), a("began", m.began);

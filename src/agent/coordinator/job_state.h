@@ -54,7 +54,8 @@ struct Ending {
   bool still = false;    ///< that was seen by its process, not by a heartbeat
   RuleKill rule{};       ///< it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
-  std::string node{};    ///< "n2: the connection closed": it went down with that node
+  /// What it went down with: "node n2: the connection closed", "the shim of node n2, killed by …".
+  std::string with{};
   bool ok() const { return code == 0 && signal == 0 && start_error == 0; }
 };
 
@@ -104,7 +105,7 @@ enum class RestartKind {
   kProcesses,  ///< the workers, from the same zygote
   kNewZygote,  ///< the workers, from a new zygote: the last one died while it was needed
   kExec,       ///< the workers, without the zygote, which is broken
-  kFull,       ///< shim and zygote too
+  kFull,       ///< shim and zygote too; an order, also in the place of a shim that was lost
 };
 
 /// How the run ends.
@@ -120,6 +121,7 @@ struct JobState {
   std::vector<RankStatus> ranks;
   bool use_zygote = false;
   bool zygote_served = false;  ///< a worker was forked in this run: it can be done
+  bool without_shim = false;   ///< it was lost: the next start brings another
 
   Instant deadline;                 ///< of every phase but kIdle, kRunning and kEnded
   nanoseconds slowest_step{};       ///< lately, of any rank
@@ -155,12 +157,13 @@ struct Event {
     kLoading,    ///< the zygote still loads, or just did: the limit of a start counts from here
     kStarted,    ///< rank, generation
     kExited,     ///< rank, generation (of its start), ending (start_error: it never ran)
+    kNodeLost,   ///< rank, ranks, ending: so many from that one on, as far as they live, at once
     kTick,       ///< time passed
     kCarries,    ///< rank, generation: it can outlive another rank's death
     kQuiesced,   ///< rank, generation: it unwound and waits
     kStopped,    ///< nothing of the workers is left
     kInterrupt,  ///< signal: the user or the system wants the run to end
-    kShimLost,   ///< text: the parent of all workers is gone or silent, and they go with it
+    kShimLost,   ///< the parent of all workers; that they went with it is said too (kNodeLost)
     kGiveUp,     ///< text, ending.code: an order cannot be carried out, or the time is up
     kBegun,      ///< generation: its workers were asked for, and the survivors told of it
   };
@@ -171,7 +174,7 @@ struct Event {
   std::string text{};  ///< exception line of kExited, reason of kGiveUp
   int signal = 0;
   int pid = 0;              ///< kExited, for the record; 0: it never ran
-  std::uint32_t ranks = 0;  ///< kResized
+  std::uint32_t ranks = 0;  ///< kResized, kNodeLost
 };
 
 struct Action {

@@ -106,6 +106,7 @@ Status JoinPoint::StartSsh() {
                  .muster = std::filesystem::path(options_.job->shim).parent_path() / "muster",
                  .url = url,
                  .token = token_->Reveal(),
+                 .mark = SshMark(options_.ticket.run_id),
                  .environment = VariablesForNodes(spec::ProcessEnviron()),
                  .kept = options_.kept};
   if (options_.place) ssh.place = options_.place->ssh;

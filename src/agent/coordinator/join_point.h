@@ -62,6 +62,7 @@ class JoinPoint {
   Status StartSsh();
   AgentHub& hub() { return *hub_; }
   JoinPlace place() const;
+  std::vector<int> SshPids() const { return ssh_ ? ssh_->pids() : std::vector<int>(); }
   /// The command for other hosts; nothing when ssh starts it there.
   std::optional<std::string> JoinCommand() const;
 

@@ -114,7 +114,7 @@ Instant DiedAt(const Fault& fault) {
 }
 
 std::string Describe(const Ending& ending) {
-  if (!ending.node.empty()) return "lost with node " + ending.node;
+  if (!ending.with.empty()) return "lost with " + ending.with;
   if (ending.start_error != 0) {
     return fmt::format("could not be started: {}{}{}", std::strerror(ending.start_error),
                        ending.advice.empty() ? "" : "; ", ending.advice);
@@ -229,9 +229,10 @@ Decision PlanRestart(const JobState& state, Instant now, const Policy& policy) {
   const auto processes = Recent(state.process_restarts, now, policy.eval_period);
   if (processes < policy.process_restarts) {
     const bool in_place = state.aborted && MayGoOnInPlace(state, policy);
-    return Restart(in_place ? RestartKind::kInPlace : RestartKind::kProcesses,
-                   fmt::format("process restart {} of {}{}", processes + 1, policy.process_restarts,
-                               in_place ? ", in place" : ""));
+    const char* how = in_place ? ", in place" : state.without_shim ? ", with a new shim" : "";
+    return Restart(
+        in_place ? RestartKind::kInPlace : RestartKind::kProcesses,
+        fmt::format("process restart {} of {}{}", processes + 1, policy.process_restarts, how));
   }
   const auto fulls = Recent(state.full_restarts, now, policy.eval_period);
   if (fulls < policy.full_restarts) {

@@ -92,6 +92,8 @@ std::vector<LadderCase> Ladder() {
        With(Faulty(no_zygote), [](JobState& s) { s.use_zygote = s.zygote_served = true; }), off,
        RestartKind::kNewZygote, 0, "a new one"},
       {"no zygote, clone refuses", Faulty(refused), usual, RestartKind::kProcesses, 0, ""},
+      {"the shim was lost", With(Faulty(kKilled), [](JobState& s) { s.without_shim = true; }),
+       usual, RestartKind::kProcesses, 0, "restart 1 of 3, with a new shim"},
   };
 }
 
@@ -464,6 +466,151 @@ TEST(Advance, TheLimitOfAStartCountsFromTheLastSignThatTheZygoteLoads) {
   job.now += seconds(1);
   job.Feed({.kind = Event::Kind::kTick});
   EXPECT_EQ(job.state.fault->ending.start_error, ETIMEDOUT);
+}
+
+const Ending kWithShim{
+    .signal = SIGKILL, .time = kNow, .with = "the shim of node n1, killed by SIGKILL"};
+
+/// As the run loop says it: the shim, and all below it.
+std::vector<Action> LoseShim(Job& job) {
+  job.Feed({.kind = Event::Kind::kShimLost});
+  return job.Feed({.kind = Event::Kind::kNodeLost,
+                   .ending = kWithShim,
+                   .ranks = static_cast<std::uint32_t>(job.state.ranks.size())});
+}
+
+/// What the next start is like, once the stop is answered.
+Action AnswerStop(Job& job) {
+  const auto orders = job.Feed({.kind = Event::Kind::kStopped});
+  EXPECT_EQ(orders.size(), 1U);
+  return orders.empty() ? Action{} : orders[0];
+}
+
+TEST(ShimLost, AllRanksAreOneFaultAndTheNextStartBringsAnother) {
+  Job job(3);
+  job.Begin();
+  for (RankStatus& rank : job.state.ranks) rank.step = 60, rank.carries = true;
+  const auto orders = LoseShim(job);
+  ASSERT_EQ(orders.size(), 1U) << "nobody is left to be aborted or waited for";
+  EXPECT_EQ(orders[0].kind, Action::Kind::kStop);
+  EXPECT_EQ(Headline(*job.state.fault),
+            "ranks 0, 1 and 2 lost with the shim of node n1, killed by SIGKILL at step 60");
+  const Action start = AnswerStop(job);
+  EXPECT_EQ(start.kind, Action::Kind::kStartRanks);
+  EXPECT_EQ(start.restart, RestartKind::kFull);
+  EXPECT_EQ(start.generation, Generation(2));
+  EXPECT_EQ(job.state.process_restarts.size(), 1U) << "counted as any fault";
+  EXPECT_TRUE(job.state.full_restarts.empty());
+  EXPECT_FALSE(job.state.without_shim);
+  job.StartAll();
+  job.Exit(1, kKilled);
+  job.now += seconds(1);
+  job.Feed({.kind = Event::Kind::kTick});
+  EXPECT_EQ(AnswerStop(job).restart, RestartKind::kProcesses) << "the new one lives";
+}
+
+TEST(ShimLost, BeforeTheFirstStartCostsNothing) {
+  Job job(2);
+  EXPECT_TRUE(LoseShim(job).empty());
+  const auto orders = job.Feed({.kind = Event::Kind::kStart});
+  ASSERT_EQ(orders.size(), 1U);
+  EXPECT_EQ(orders[0].restart, RestartKind::kFull);
+  EXPECT_EQ(orders[0].generation, Generation(1));
+  EXPECT_EQ(job.state.restarts, 0U);
+}
+
+TEST(ShimLost, InTheMiddleOfAStartIsAFaultOfThatGeneration) {
+  Job job(2);
+  job.Feed({.kind = Event::Kind::kStart});
+  job.Feed({.kind = Event::Kind::kStarted, .rank = Rank(0), .generation = Generation(1)});
+  EXPECT_EQ(LoseShim(job).at(0).kind, Action::Kind::kStop);
+  EXPECT_EQ(job.state.fault->others, std::vector<Rank>{Rank(1)});
+  EXPECT_EQ(AnswerStop(job).restart, RestartKind::kFull);
+}
+
+TEST(ShimLost, WhileRanksUnwindLeavesNobodyToGoOnWith) {
+  Job job(3);
+  job.Begin();
+  for (RankStatus& rank : job.state.ranks) rank.step = 60, rank.carries = true;
+  job.Exit(1, kKilled);
+  job.now += seconds(1);
+  job.Feed({.kind = Event::Kind::kTick});
+  ASSERT_EQ(job.state.phase, Phase::kQuiescing);
+  job.Feed({.kind = Event::Kind::kQuiesced, .rank = Rank(0), .generation = Generation(1)});
+  EXPECT_EQ(LoseShim(job).at(0).kind, Action::Kind::kStop);
+  EXPECT_THAT(job.reason, HasSubstr("no rank is left"));
+  EXPECT_EQ(AnswerStop(job).restart, RestartKind::kFull);
+  EXPECT_EQ(job.state.restarts, 1U) << "one fault led to the other";
+}
+
+TEST(ShimLost, WhileRanksAreStoppedIsNoOtherFault) {
+  Job job(2);
+  job.Begin();
+  job.Exit(1, kCode3);
+  job.now += seconds(1);
+  job.Feed({.kind = Event::Kind::kTick});
+  ASSERT_EQ(job.state.phase, Phase::kStopping);
+  EXPECT_TRUE(LoseShim(job).empty());
+  EXPECT_EQ(job.state.ranks[0].state, RankState::kStopped);
+  EXPECT_EQ(AnswerStop(job).restart, RestartKind::kFull);
+  EXPECT_EQ(job.state.restarts, 1U);
+  EXPECT_EQ(job.state.last_fault->ending.code, 3);
+}
+
+TEST(ShimLost, AtTheEndChangesNoVerdict) {
+  Job job(2);
+  job.Begin();
+  for (const std::uint32_t rank : {0U, 1U}) job.Exit(rank, {});
+  ASSERT_EQ(job.state.phase, Phase::kEnding);
+  EXPECT_TRUE(LoseShim(job).empty());
+  EXPECT_EQ(AnswerStop(job).kind, Action::Kind::kEnd);
+  EXPECT_TRUE(job.state.verdict->succeeded);
+}
+
+TEST(ShimLost, UsesUpTheRestartsAndThenEndsTheRun) {
+  Job job(2);
+  job.policy.process_restarts = 2;
+  job.policy.full_restarts = 1;
+  job.Begin();
+  for (int restart = 0; restart < 5; ++restart) {  // 2, a full one, and 2 more
+    LoseShim(job);
+    ASSERT_EQ(AnswerStop(job).restart, RestartKind::kFull) << restart;
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      job.Feed(
+          {.kind = Event::Kind::kStarted, .rank = Rank(i), .generation = job.state.generation});
+    }
+  }
+  LoseShim(job);
+  EXPECT_EQ(AnswerStop(job).kind, Action::Kind::kEnd);
+  EXPECT_EQ(job.state.verdict->exit_code, 93);
+  EXPECT_THAT(job.state.verdict->reason, HasSubstr("no restart left (5 used)"));
+}
+
+TEST(ShimLost, SaidOnceMoreByWhoFollowsIsNoOtherFault) {
+  Job job(2);
+  job.Begin();
+  LoseShim(job);
+  ASSERT_EQ(job.state.phase, Phase::kStopping);
+  EXPECT_TRUE(LoseShim(job).empty());
+  AnswerStop(job);
+  EXPECT_EQ(job.state.restarts, 1U);
+}
+
+TEST(NodeLost, TakesItsOwnRanksAloneAndThoseThatLive) {
+  Job job(6);
+  job.Begin();
+  for (RankStatus& rank : job.state.ranks) rank.step = 60, rank.carries = true;
+  job.Exit(2, {});
+  const auto orders =
+      job.Feed({.kind = Event::Kind::kNodeLost, .rank = Rank(2), .ending = kWithShim, .ranks = 2});
+  EXPECT_TRUE(orders.empty()) << "a rank that has finished cannot go on in place";
+  EXPECT_EQ(job.state.ranks[2].state, RankState::kFinished);
+  EXPECT_EQ(job.state.ranks[3].state, RankState::kFailed);
+  for (const std::uint32_t rank : {0U, 1U, 4U, 5U}) {
+    EXPECT_EQ(job.state.ranks[rank].state, RankState::kRunning);
+  }
+  EXPECT_EQ(job.state.fault->rank, Rank(3));
+  EXPECT_FALSE(job.state.without_shim);
 }
 
 TEST(Advance, ReportsOfAnOlderGenerationChangeNothing) {

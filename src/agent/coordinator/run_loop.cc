@@ -116,20 +116,24 @@ Status RunLoop::WatchSupervisor() {
 }
 
 Result<std::unique_ptr<Node>> RunLoop::MakeOwnNode(RankRange ranks, OnReport on_report) {
-  auto node = MUSTER_TRY(
-      NodeRunner::Create({.job = &options_,
-                          .ranks = ranks.count,
-                          .run_id = run_id_,
-                          .shim_id = run_id_,
-                          .folder = folder_.path(),
-                          .store_host = store_host_,
-                          .files = &folder_.files(),
-                          .console = console_,
-                          .clock = &clock_,
-                          .soft_nofile = host_.soft_nofile,
-                          .kept = &kept_fds_,
-                          .place = resumed_ ? std::optional(PlaceOfNode(ranks)) : std::nullopt},
-                         *loop_, std::move(on_report)));
+  const auto place = resumed_ ? std::optional(PlaceOfNode(ranks)) : std::nullopt;
+  if (ground_.make_node) return ground_.make_node(std::move(on_report), place);
+  auto node = MUSTER_TRY(NodeRunner::Create(
+      {.job = &options_,
+       .ranks = ranks.count,
+       .run_id = run_id_,
+       .shim_id = run_id_,
+       .folder = folder_.path(),
+       .store_host = store_host_,
+       .files = &folder_.files(),
+       .console = console_,
+       .clock = &clock_,
+       .soft_nofile = host_.soft_nofile,
+       .kept = &kept_fds_,
+       .strangers = [this] { return join_ ? join_->SshPids() : std::vector<int>(); },
+       .strangers_mark = SshMark(run_id_),
+       .place = place},
+      *loop_, std::move(on_report)));
   omp_threads_ = node->omp_threads();
   return node;
 }
@@ -192,7 +196,8 @@ void RunLoop::Feed(Event event) {
 /// When this fault may be the last one that is allowed without a newer checkpoint: there may be one
 /// that its writer did not live to tell.
 void RunLoop::LookBeforeGivingUp(const Event& event) {
-  const bool decides = event.kind == Event::Kind::kExited || event.kind == Event::Kind::kTick;
+  const bool decides = event.kind == Event::Kind::kExited || event.kind == Event::Kind::kTick ||
+                       event.kind == Event::Kind::kNodeLost;
   const bool works = state_.phase == Phase::kRunning || state_.phase == Phase::kGathering;
   const bool last = state_.without_progress + 1 >= options_.policy.no_progress_limit;
   if (!decides || !works || !last || !reports_steps_) return;
@@ -204,15 +209,35 @@ void RunLoop::LookBeforeGivingUp(const Event& event) {
 void RunLoop::Take(const Event& event) {
   LookBeforeGivingUp(event);
   const Phase before = state_.phase;
+  const std::vector<Event> exits = ExitsOf(event);
   // Moved, for it holds every rank: a start of thousands is as many events.
   Plan plan = Advance(std::move(state_), event, clock_.Now(), options_.policy);
   state_ = std::move(plan.next);
   // Before anything is done: who finds us dead does it, or does it again.
   plan.actions.empty() ? SaveSoon() : Save();
-  if (event.kind == Event::Kind::kExited) NoteExit(event, before);
+  for (const Event& exit : exits) NoteExit(exit, before);
   NotePhase(before, plan);
   TellRules(before);
   for (const Action& action : plan.actions) Apply(action);
+}
+
+/// The deaths that it tells of, one by one, for the record.
+std::vector<Event> RunLoop::ExitsOf(const Event& event) const {
+  if (event.kind == Event::Kind::kExited) return {event};
+  std::vector<Event> exits;
+  if (event.kind != Event::Kind::kNodeLost) return exits;
+  const std::size_t end =
+      std::min<std::size_t>(event.rank.value() + event.ranks, state_.ranks.size());
+  for (std::uint32_t i = event.rank.value(); i < end; ++i) {
+    const RankStatus& rank = state_.ranks[i];
+    if (rank.state != RankState::kRunning) continue;
+    exits.push_back({.kind = Event::Kind::kExited,
+                     .rank = Rank(i),
+                     .generation = rank.spawned,
+                     .ending = event.ending,
+                     .pid = pids_[i]});
+  }
+  return exits;
 }
 
 void RunLoop::Apply(const Action& action) {
@@ -301,20 +326,15 @@ void RunLoop::CloseStore() {
   store_port_ = 0;
 }
 
-void RunLoop::LoseShim(const std::string& reason) {
-  if (state_.verdict) console_->Say("muster: " + reason);  // the verdict is another one
-  Feed({.kind = Event::Kind::kShimLost, .text = reason});
-}
-
 /// Answered by Ended, which ends the loop. What takes stacks ends with the shim, so it is waited
-/// for.
+/// for, where there is one.
 void RunLoop::EndNode() {
-  if (stack_calls_->pending() && !node_deaf_) {
+  if (stack_calls_->pending() && !state_.without_shim) {
     ends_behind_stacks_ = true;
     return;
   }
   CloseStore();
-  node_->Send(order::End{.kill_shim = node_deaf_});
+  node_->Send(order::End{});
 }
 
 void RunLoop::ArmTick() {
@@ -324,11 +344,7 @@ void RunLoop::ArmTick() {
   if (phase == Phase::kIdle || phase == Phase::kRunning || phase == Phase::kEnded) return;
   tick_ = loop_->At(state_.deadline, [this, phase] {
     tick_.reset();
-    if (phase == Phase::kStopping || phase == Phase::kEnding) {
-      if (gang_ != nullptr) return node_->Send(order::GiveUp{});
-      node_deaf_ = true;
-      return LoseShim("muster-shim does not answer; it was killed, and every worker with it");
-    }
+    if (phase == Phase::kStopping || phase == Phase::kEnding) return node_->Send(order::GiveUp{});
     node_->Poll();  // What was published by now decides what comes next.
     Feed({.kind = Event::Kind::kTick});
   });

@@ -63,6 +63,7 @@ struct RunGround {
   std::shared_ptr<Console> console;
   std::function<std::unique_ptr<GenerationWriter>(GenerationWriter::OnWritten)> make_writer;
   AgentHub::MakeRoutes make_routes;
+  std::function<std::unique_ptr<Node>(OnReport, const std::optional<NodePlace>&)> make_node;
 };
 
 class RunLoop {
@@ -129,6 +130,7 @@ class RunLoop {
   void Feed(Event event);
   void LookBeforeGivingUp(const Event& event);
   void Take(const Event& event);
+  std::vector<Event> ExitsOf(const Event& event) const;
   void Apply(const Action& action);
   void StartRanks(const Action& action);
   order::Start StartOf(const Action& action) const;
@@ -137,7 +139,6 @@ class RunLoop {
   void WriteGenerationOnce(Generation generation);
   void FailStart(const Error& error);
   void GenerationWritten(Generation generation, const Status& written);
-  void LoseShim(const std::string& reason);
   void CloseStore();
   void ArmTick();
   void ReadSignals();
@@ -261,7 +262,6 @@ class RunLoop {
   Gang* gang_ = nullptr;             ///< the node, of several nodes
   std::unique_ptr<JoinPoint> join_;  ///< the same
   std::uint32_t omp_threads_ = 0;
-  bool node_deaf_ = false;  ///< its shim does not answer
   std::optional<report::Ended> node_end_;
 
   const Instant begin_;
@@ -282,6 +282,7 @@ class RunLoop {
   std::optional<FaultPlace> last_fault_;
   bool told_exec_ = false;
   bool resumed_ = false;                 ///< another coordinator was here before
+  std::pair<Phase, Generation> found_;   ///< of the saved state
   std::optional<JoinPlace> join_place_;  ///< of the saved state, as the next
   std::optional<GangPlace> gang_place_;
   Instant save_due_{};  ///< not before, unless something must be done

@@ -5,12 +5,21 @@
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/coordinator/steady_pulse.h"
+#include "base/host_name.h"
 #include "base/text.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr auto kLoadingToldEach = std::chrono::seconds(53);  // there is a report each 5 s
+
+bool AnyLives(const JobState& state, RankRange ranks) {
+  for (std::uint32_t i = 0; i < ranks.count && ranks.first + i < state.ranks.size(); ++i) {
+    const RankState rank = state.ranks[ranks.first + i].state;
+    if (rank == RankState::kStarting || rank == RankState::kRunning) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -168,32 +177,38 @@ void RunLoop::On(const report::Resized& report) {
   Feed({.kind = Event::Kind::kResized, .ranks = report.world});
 }
 
-void RunLoop::On(const report::Gone& report) { LoseShim(report.reason); }
+/// Of a node of several, and then to the gang.
+void RunLoop::On(const report::Gone&) {}
 
 /// To its ranks it is a death like others.
 void RunLoop::On(const report::NodeLost& report) {
-  events_.Add("node_lost", {{"gen", state_.generation.value()},
-                            {"node", report.name},
-                            {"first_rank", report.ranks.first},
-                            {"ranks", report.ranks.count},
-                            {"reason", report.reason}});
-  if (report.ranks.count == 0) {  // no fault tells of it
-    console_->Say(fmt::format("muster: node {} is lost: {}", report.name, report.reason));
-  }
-  const Ending ending{.signal = SIGKILL,
-                      .time = report.since == Instant{} ? clock_.Now() : report.since,
-                      .node = fmt::format("{}: {}", report.name, report.reason)};
-  for (std::uint32_t i = 0; i < report.ranks.count; ++i) {
-    const Rank rank = report.ranks.At(i);
-    Feed({.kind = Event::Kind::kExited,
-          .rank = rank,
-          .generation = state_.ranks[rank.value()].spawned,
-          .ending = ending,
-          .pid = pids_[rank.value()]});
-  }
+  events_.Add(report.shim ? "shim_lost" : "node_lost", {{"gen", state_.generation.value()},
+                                                        {"node", report.name},
+                                                        {"first_rank", report.ranks.first},
+                                                        {"ranks", report.ranks.count},
+                                                        {"reason", report.reason}});
+  const std::string with = report.shim
+                               ? fmt::format("the shim of node {}, {}", report.name, report.reason)
+                               : fmt::format("node {}: {}", report.name, report.reason);
+  const bool stopping = state_.phase == Phase::kStopping || state_.phase == Phase::kEnding;
+  const bool fault = !stopping && AnyLives(state_, report.ranks);
+  if (!fault) console_->Say(fmt::format("muster: lost {}", with));  // nothing else tells of it
+  Feed({.kind = Event::Kind::kNodeLost,
+        .rank = Rank(report.ranks.first),
+        .ending = {.signal = SIGKILL,
+                   .time = report.since == Instant{} ? clock_.Now() : report.since,
+                   .with = with},
+        .ranks = report.ranks.count});
 }
 
-void RunLoop::On(const report::Lost& report) { LoseShim(report.reason); }
+/// Of the only node. Whoever follows a process that died says again what that one may have said, or
+/// may have acted upon in part.
+void RunLoop::On(const report::Lost& report) {
+  const RankRange all{0, static_cast<std::uint32_t>(state_.ranks.size())};
+  if (state_.without_shim && !AnyLives(state_, all)) return;
+  Feed({.kind = Event::Kind::kShimLost});
+  On(report::NodeLost{.name = HostName(), .ranks = all, .reason = report.reason, .shim = true});
+}
 
 void RunLoop::On(const report::Ended& report) {
   node_end_ = report;

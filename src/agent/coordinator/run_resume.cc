@@ -32,7 +32,7 @@ void Fields(A& a, HubPlace& m) {
 }
 template <typename A>
 void Fields(A& a, SshPlace& m) {
-  a("host", m.host), a("ended", m.ended);
+  a("host", m.host), a("ended", m.ended), a("pid", m.pid);
 }
 template <typename A>
 void Fields(A& a, JoinPlace& m) {
@@ -105,6 +105,7 @@ bool RunLoop::Restore() {
   ArchiveReader reader(*past.state);
   FieldsOfRun(reader);
   if (!reader.whole()) return false;
+  found_ = {state_.phase, state_.generation};
   events_.GoOn();
   steps_->GoOn();
   return true;
@@ -142,6 +143,8 @@ void RunLoop::GoOn() {
   WriteFaults(false);
   const Phase before = state_.phase;
   if (before == Phase::kIdle) return Feed({.kind = Event::Kind::kStart});
+  // What the node missed came first, and led to orders of our own.
+  if (found_ != std::pair(before, state_.generation)) return ArmTick();
   const Plan plan = Resume(state_, clock_.Now(), options_.policy);
   state_ = plan.next;
   Save();

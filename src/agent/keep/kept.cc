@@ -68,8 +68,12 @@ std::string FolderOf(const Fd& fd) {
   return gone || path.ends_with(" (deleted)") ? "" : path;
 }
 
-Kept::Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past)
-    : socket_(std::move(socket)), fds_(std::move(fds)), state_(state), past_(std::move(past)) {}
+Kept::Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past, Family family)
+    : socket_(std::move(socket)),
+      fds_(std::move(fds)),
+      state_(state),
+      past_(std::move(past)),
+      family_(std::move(family)) {}
 
 void Kept::Keep(const std::string& name, const std::vector<int>& fds) {
   if (!supervised() || state_->closed()) return;

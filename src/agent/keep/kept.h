@@ -57,15 +57,22 @@ struct PastLife {
 /// Where the folder is that `fd` stands for; "" when it is gone.
 std::string FolderOf(const Fd& fd);
 
+/// The supervisor as a parent: orphans of its grandchildren become its children.
+struct Family {
+  int supervisor = 0;            ///< its pid; 0: there is none
+  std::vector<int> strangers{};  ///< children that it had before the first life
+};
+
 class Kept {
  public:
   Kept() = default;
   /// `socket`: to the supervisor. `fds` and `past`: of the process before.
-  Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past);
+  Kept(Fd socket, KeptFds fds, SavedState* state, PastLife past, Family family = {});
 
   bool supervised() const { return socket_.valid(); }
   int socket() const { return socket_.get(); }  ///< hangs up when the supervisor is gone
   const PastLife& past() const { return past_; }
+  const Family& family() const { return family_; }
 
   /// Keeps duplicates of `fds`, at most 16, in the place of what was kept under that name.
   void Keep(const std::string& name, const std::vector<int>& fds);
@@ -79,6 +86,7 @@ class Kept {
   KeptFds fds_;
   SavedState* state_ = nullptr;
   PastLife past_;
+  Family family_;
 };
 
 }  // namespace muster::agent

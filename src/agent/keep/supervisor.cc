@@ -35,7 +35,10 @@ class Supervisor {
         life_(life),
         state_(std::move(state)),
         result_(std::move(result)),
-        kept_(std::move(kept)) {}
+        kept_(std::move(kept)),
+        family_{.supervisor = ::getpid()} {
+    for (const Child& child : ChildrenOf(::getpid())) family_.strangers.push_back(child.pid);
+  }
 
   Result<std::string> Run() {
     for (;;) {
@@ -81,7 +84,7 @@ class Supervisor {
     ::setsid();
     // Who writes to a terminal from another session is not to be stopped for that.
     std::signal(SIGTTOU, SIG_IGN);
-    Kept kept(std::move(socket), std::move(kept_), &state_, std::move(past_));
+    Kept kept(std::move(socket), std::move(kept_), &state_, std::move(past_), family_);
     // Not empty, and in memory: it gets there even when the supervisor is stopped.
     result_.Save("=" + life_(kept));
     std::fflush(nullptr);
@@ -175,6 +178,7 @@ class Supervisor {
   SavedState state_;
   SavedState result_;
   KeptFds kept_;
+  Family family_;
   PastLife past_;
   std::deque<Instant> deaths_;  ///< lately
   pid_t child_ = 0;

@@ -57,12 +57,19 @@ Result<ShimClient> ShimClient::Start(const ShimStart& start) {
   return ShimClient(std::move(ours), std::move(process));
 }
 
-Result<ShimClient> ShimClient::Adopt(Fd socket, Fd pidfd, std::uint64_t request) {
-  ShimClient client(std::move(socket), os::Process(0, std::move(pidfd)));
+ShimClient ShimClient::Adopt(Fd socket, Fd pidfd) {
+  return {std::move(socket), os::Process(0, std::move(pidfd))};
+}
+
+Status ShimClient::Resync(std::uint64_t request) {
   auto message = shim::Message<shim::Resync>(shim::Type::kResync);
   message.request = request;
-  MUSTER_TRY(client.Send(message));
-  return client;
+  return Send(message);
+}
+
+bool ShimClient::gone() const {
+  pollfd polled{socket_.get(), 0, 0};
+  return ::poll(&polled, 1, 0) > 0 && (polled.revents & POLLHUP) != 0;
 }
 
 Result<ShimMessage> ShimClient::AwaitHello() {

@@ -48,16 +48,19 @@ class ShimClient {
  public:
   static Result<ShimClient> Start(const ShimStart& start);
 
-  /// That of a process before this one, by `socket` and `pidfd`; asks it for all that it knows
-  /// (shim::Resync). `request`: another one for each process, for answers to one that died may
-  /// come first.
-  static Result<ShimClient> Adopt(Fd socket, Fd pidfd, std::uint64_t request);
+  /// That of a process before this one.
+  static ShimClient Adopt(Fd socket, Fd pidfd);
+  /// Asks it for all that it knows (shim::Resync). `request`: another one for each process, for
+  /// answers to one that died may come first.
+  Status Resync(std::uint64_t request);
 
   /// Waits until the shim has set itself up.
   Result<ShimMessage> AwaitHello();
 
   int fd() const { return socket_.get(); }
   const os::Process& process() const { return process_; }
+  /// It closed its socket: it is dead, or about to be.
+  bool gone() const;
 
   Status StartZygote(const WorkerFds& fds, std::uint32_t umask);
   Status StartWorker(const WorkerStart& start, const WorkerFds& fds);

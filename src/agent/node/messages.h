@@ -29,12 +29,13 @@ struct Seat {
   std::uint32_t first = 0;
 };
 
-/// A new shim, and a new zygote with it. Failed when there is none.
+/// A new shim, and a new zygote with it, in the place of one that is there or was Lost. Failed when
+/// there is none.
 struct Renew {};
 
 /// The ranks of the node that are to be started, and those that wait to go on in the generation.
 /// Waits for a zygote that still loads (Loading). Answered by Started or Exited of each rank of
-/// `ranks`, or Failed.
+/// `ranks`, or Failed; not at all by a node that said that its shim is Lost.
 struct Start {
   Generation generation;
   bool via_zygote = false;
@@ -83,12 +84,10 @@ struct TellWords {
 struct TakeStacks {
   std::uint64_t id = 0;
 };
-/// Of several nodes: who has not answered the Stop by now is lost. For a gang only.
+/// Who has not answered the Stop by now is lost: a node of several, or the shim of this process's.
 struct GiveUp {};
 /// The run is over: the shim goes, with all that is below it. Answered by Ended.
-struct End {
-  bool kill_shim = false;  ///< it does not answer
-};
+struct End {};
 
 }  // namespace muster::agent::order
 
@@ -203,10 +202,11 @@ struct NodeLost {
   RankRange ranks;
   std::string reason;
   Instant since{};
+  bool shim = false;  ///< its shim alone (Lost): the node gets another
 };
-/// The shim is gone, and every worker of the node with it.
+/// The shim is gone, and by now every worker of the node with it, and whatever they started.
 struct Lost {
-  std::string reason;
+  std::string reason;  ///< how it went: "killed by SIGKILL"
 };
 struct Ended {
   bool hung_writer = false;      ///< a log write hangs in the kernel: leave by _exit

@@ -36,17 +36,26 @@ Status NodeRunner::ResumeNode(const NodePlace& place) {
   }
   if (auto cgroup = kept().Take(kCgroupName); !cgroup.empty()) cgroup_ = FolderOf(cgroup[0]);
   std::vector<Fd> shim = kept().Take(kShimName);
-  if (shim.size() != 2) return StartShim();  // there was none yet
-  if (!ResumeShim(std::move(shim[0]), std::move(shim[1]))) {
-    loop_.Post([this] { LoseShim("muster-shim died, and every worker with it"); });
+  const bool had_one = shim.size() == 2;
+  if (had_one) shim_.emplace(ShimClient::Adopt(std::move(shim[0]), std::move(shim[1])));
+  const bool lost = had_one && !ResumeShim();
+  MUSTER_TRY(ResumeWorkers(place));
+  PublishLater();
+  if (lost) {
+    stop_unanswered_ = place.stops;
+    loop_.Post([this] {
+      if (shim_ && !shim_watch_) LoseShim();  // unless an order met its loss before
+    });
     return Ok();
   }
-  MUSTER_TRY(ResumeWorkers(place));
+  loop_.Post([this, place] { TellMissed(place); });
+  if (!had_one) {
+    Sweep();  // of one whose loss was told, something may be left
+    return StartShim();
+  }
   shim_watch_ =
       MUSTER_TRY(loop_.Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
   EnsureZygote();
-  loop_.Post([this, place] { TellMissed(place); });
-  PublishLater();
   return Ok();
 }
 
@@ -63,9 +72,9 @@ NodePlace NodeRunner::place() const {
   return place;
 }
 
-Status NodeRunner::ResumeShim(Fd socket, Fd pidfd) {
+Status NodeRunner::ResumeShim() {
   const std::uint64_t request = kept().past().count;
-  shim_.emplace(MUSTER_TRY(ShimClient::Adopt(std::move(socket), std::move(pidfd), request)));
+  MUSTER_TRY(shim_->Resync(request));
   const Instant deadline = options_.clock->Now() + kShimAnswers;
   for (;;) {
     const auto message = shim_->Receive();

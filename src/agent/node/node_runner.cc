@@ -75,7 +75,11 @@ void NodeRunner::OpenLinks() {
 
 void NodeRunner::Do(const order::Renew&) {
   LeaveShim();
-  if (const Status renewed = StartShim(); !renewed) Tell(report::Failed{renewed.error()});
+  const Status renewed = StartShim();
+  if (renewed) return;
+  // Killed before it said a word, as any other may be.
+  if (shim_ && shim_->gone()) return LoseShim();
+  Tell(report::Failed{renewed.error()});
 }
 
 void NodeRunner::Do(const order::Start& order) {
@@ -90,8 +94,9 @@ void NodeRunner::Do(const order::Start& order) {
 void NodeRunner::StartWhenLoaded() {
   if (!start_ || AwaitsZygote()) return;
   const order::Start order = *std::exchange(start_, {});
+  if (!shim_) return;  // that it is lost was said, and counts for what starts, too
   if (const Status started = StartGeneration(order); !started) {
-    return Tell(report::Failed{started.error()});
+    return shim_->gone() ? LoseShim() : Tell(report::Failed{started.error()});
   }
   Tell(report::Begun{order.generation});
   PublishLater();
@@ -122,7 +127,6 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
   }
   for (Worker& worker : workers_) worker.stepped = false;
   BeginRules();
-  if (!shim_) return Error(Code::kUnavailable, "muster-shim is gone");
   if (options_.own_folder) {
     MUSTER_TRY(WriteGeneration(*options_.files, options_.folder, order.generation));
   }
@@ -147,14 +151,16 @@ void NodeRunner::Do(const order::Abort& order) { launcher_->AbortCollectives(ord
 void NodeRunner::Do(const order::Stop& order) {
   start_.reset();
   stopping_ = true;
-  stop_unanswered_ = order.generation;
   if (links_) links_->CloseAll();
-  // A full restart found no new one, and the old one took everything along.
+  // It took everything along.
   if (!shim_) return Tell(report::Stopped{order.generation});
-  if (!shim_watch_) return LoseShim("muster-shim cannot be watched");
-  if (!shim_->Stop(order.generation, order.signal, order.grace)) {
-    LoseShim("muster-shim died, and every worker with it");
-  }
+  stop_unanswered_ = order.generation;
+  if (!shim_watch_) return LoseShim("which could not be watched");
+  if (!shim_->Stop(order.generation, order.signal, order.grace)) LoseShim();
+}
+
+void NodeRunner::Do(const order::GiveUp&) {
+  if (stop_unanswered_) LoseShim("which did not answer and was killed");
 }
 
 void NodeRunner::Do(const order::Kill& order) {
@@ -172,7 +178,7 @@ void NodeRunner::Do(const order::TellWords& order) {
   TellWordsLater();
 }
 
-void NodeRunner::Do(const order::End& order) {
+void NodeRunner::Do(const order::End&) {
   for (auto* timer : {&publish_, &loading_, &words_retry_, &housekeep_}) {
     if (*timer) loop_.Remove(**timer);
     timer->reset();
@@ -184,11 +190,7 @@ void NodeRunner::Do(const order::End& order) {
     kept().Drop(RankName(ranks_.At(i)));
   }
   kept().Drop(kArenaName);
-  if (order.kill_shim || shim_lost_) {
-    Sweep();
-  } else {
-    LeaveShim();
-  }
+  LeaveShim();
   Publish();
   const bool stopped = logs_->Stop(seconds(1));
   TellWords(true);

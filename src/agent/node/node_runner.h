@@ -53,6 +53,9 @@ struct NodeOptions {
   const Clock* clock = nullptr;
   std::uint64_t soft_nofile = 0;  ///< the limit that workers are to find; 0: ours
   Kept* kept = nullptr;           ///< outlives the runner; null: nothing is kept
+  /// Children of this process that are not the node's, and what marks others (launch/sweep.h).
+  std::function<std::vector<int>()> strangers{};
+  std::string strangers_mark{};
   /// Of a process that died: its shim and workers are taken over, with what `kept` has of them.
   std::optional<NodePlace> place{};
 };
@@ -91,7 +94,7 @@ class NodeRunner final : public Node {
 
   // node_resume.cc: after the death of the process that had the node before
   Status ResumeNode(const NodePlace& place);
-  Status ResumeShim(Fd socket, Fd pidfd);
+  Status ResumeShim();
   void TakeNote(const ShimMessage& message);
   Status ResumeWorkers(const NodePlace& place);
   Status ResumeLogs(Rank rank, std::vector<Fd> fds);
@@ -112,7 +115,7 @@ class NodeRunner final : public Node {
   void Do(const order::Signal& order);
   void Do(const order::TellWords& order);
   void Do(const order::TakeStacks& order);
-  void Do(const order::GiveUp&) {}
+  void Do(const order::GiveUp& order);
   void Do(const order::End& order);
   void StartWhenLoaded();
   Status CheckStart(const order::Start& order);
@@ -121,13 +124,16 @@ class NodeRunner final : public Node {
 
   // node_shim.cc: the shim and the zygote
   Status StartShim();
+  void UnwatchShim();
   void ReadShim();
   void Handle(const ShimMessage& message);
   void TakeCgroup(const shim::Hello& hello);
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
   std::string LastWordsOf(Rank rank, Generation spawned);
-  void LoseShim(const std::string& reason);
+  void LoseShim(std::string how = {});
+  std::string HowShimEnded() const;
+  void ForgetWorkers();
   void LeaveShim();
   void Sweep();
   void EnsureZygote();
@@ -162,9 +168,8 @@ class NodeRunner final : public Node {
   RankRange ranks_;
   std::vector<Worker> workers_;  ///< by rank, of this node
   StackTaker stack_taker_;
-  std::optional<ShimClient> shim_;
+  std::optional<ShimClient> shim_;  ///< none from its loss, which was told, to Renew
   std::optional<os::WatchId> shim_watch_;
-  bool shim_lost_ = false;
   std::string cgroup_;
   std::string left_cgroup_;
   std::optional<Launcher> launcher_;

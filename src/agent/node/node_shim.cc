@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr auto kShimExit = seconds(15);
+constexpr auto kShimDeath = seconds(1);  // from the end of its socket to its own
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
 constexpr int kMaxZygoteDeaths = 3;
@@ -34,21 +35,20 @@ std::string WhatItLoads(const RunOptions& job) {
   return job.preload.empty() ? "its program" : job.preload;
 }
 
-/// True when it ended. A Ctrl-C that waits by now leaves it no more than `impatience`.
-bool AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
+/// A Ctrl-C that waits by now leaves it no more than `impatience`.
+void AwaitShimExit(const ShimClient& shim, nanoseconds impatience) {
   Instant deadline = MonotonicClock::now() + kShimExit;
   while (MonotonicClock::now() < deadline) {
     const auto ended = os::WaitFd(shim.process().pidfd(), POLLIN, milliseconds(50));
     if (!ended || *ended) {
       static_cast<void>(shim.process().Poll());  // one that was taken over is no child of ours
-      return ended.has_value();
+      return;
     }
     sigset_t waiting;
     ::sigpending(&waiting);
     const bool interrupted = ::sigismember(&waiting, SIGINT) == 1;
     if (interrupted) deadline = std::min(deadline, MonotonicClock::now() + impatience);
   }
-  return false;
 }
 
 }  // namespace
@@ -61,19 +61,23 @@ Status NodeRunner::StartShim() {
                                     .orphan_grace = std::chrono::duration_cast<milliseconds>(grace),
                                     .soft_nofile = options_.soft_nofile})));
   kept().Keep(kShimName, {shim_->fd(), shim_->process().pidfd()});
+  zygote_alive_ = false;
   Handle(MUSTER_TRY(shim_->AwaitHello()));
   shim_watch_ =
       MUSTER_TRY(loop_.Watch(shim_->fd(), EPOLLIN, [this](std::uint32_t) { ReadShim(); }));
-  zygote_alive_ = false;
   EnsureZygote();
   return Ok();
+}
+
+void NodeRunner::UnwatchShim() {
+  if (shim_watch_) loop_.Remove(*std::exchange(shim_watch_, {}));
 }
 
 void NodeRunner::ReadShim() {
   for (;;) {
     const auto message = shim_->Receive();
     if (!message && message.error().code() == Code::kInvalid) continue;
-    if (!message) return LoseShim("muster-shim died, and every worker with it");
+    if (!message) return LoseShim();
     if (!*message) return;
     Handle(**message);
     // What it said may have led to a new shim, or to none.
@@ -159,38 +163,62 @@ void NodeRunner::HandleExited(const shim::Exited& exited) {
   Tell(std::move(report));
 }
 
-/// Its socket is closed: what it leaves behind is swept at the end.
-void NodeRunner::LoseShim(const std::string& reason) {
-  if (shim_watch_) loop_.Remove(*shim_watch_);
-  shim_watch_.reset();
-  shim_lost_ = true;
-  Tell(report::Lost{reason});
+/// Whatever was below it goes before anybody hears of it: who is started next meets none of it, and
+/// a Stop is answered at once. `how`: when it is alive and no good.
+void NodeRunner::LoseShim(std::string how) {
+  UnwatchShim();
+  if (!stopping_) Publish();  // a fault is judged by what every rank had published by then
+  if (how.empty()) how = HowShimEnded();
+  Sweep();
+  ForgetWorkers();
+  Tell(report::Lost{std::move(how)});
+  // It stays kept until its loss was heard, so that whoever follows us in the middle misses it too.
+  // By now there may be another.
+  if (!shim_) kept().Drop(kShimName);
+  if (stop_unanswered_) Tell(report::Stopped{*std::exchange(stop_unanswered_, {})});
+}
+
+/// Of one that was taken over nobody here hears it.
+std::string NodeRunner::HowShimEnded() const {
+  const auto exit = shim_->process().Wait(kShimDeath);
+  if (!exit || !*exit) return "which died";
+  return ((**exit).signal != 0 ? "" : "which ended with ") + os::Describe(**exit);
+}
+
+/// They went with the shim, and nobody says so of each.
+void NodeRunner::ForgetWorkers() {
+  start_.reset();
+  zygote_alive_ = zygote_ready_ = false;
+  for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+    const Rank rank = ranks_.At(i);
+    if (At(rank).spawned == Generation()) continue;
+    At(rank).pid = 0;
+    logs_->Finish(rank, At(rank).spawned, options_.clock->Now() + seconds(1));
+    kept().Drop(RankName(rank));
+  }
 }
 
 void NodeRunner::LeaveShim() {
   if (!shim_) return;
-  if (shim_watch_) loop_.Remove(*shim_watch_);
-  shim_watch_.reset();
-  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs is taken down
-  // with all that is below it.
-  const bool gone = shim_->Goodbye() && AwaitShimExit(*shim_, options_.job->policy.kill_limit);
-  if (gone && (cgroup_.empty() || shim::RemoveCgroup(cgroup_.c_str()))) {
-    shim_.reset();
-    kept().Drop(kShimName);
-    kept().Drop(kCgroupName);
-    return;
-  }
+  UnwatchShim();
+  // It kills what is left, removes its cgroup and goes. One that is stopped or hangs, or dies of
+  // something else meanwhile, is taken down with all that is below it.
+  if (shim_->Goodbye()) AwaitShimExit(*shim_, options_.job->policy.kill_limit);
   Sweep();
+  kept().Drop(kShimName);
 }
 
 void NodeRunner::Sweep() {
-  if (shim_watch_) loop_.Remove(*shim_watch_);
-  shim_watch_.reset();
-  // One that was taken over is no child of ours: the sweep does not meet it.
+  // One that was taken over is no child of ours.
   if (shim_) static_cast<void>(shim_->process().Send(SIGKILL));
   shim_.reset();
-  kept().Drop(kShimName);
-  if (!SweepAfterShim(cgroup_)) left_cgroup_ = cgroup_;
+  const Family& family = kept().family();
+  Orphanage orphanage{.supervisor = family.supervisor,
+                      .strangers = options_.strangers ? options_.strangers() : std::vector<int>(),
+                      .mark = options_.strangers_mark};
+  orphanage.strangers.insert(orphanage.strangers.end(), family.strangers.begin(),
+                             family.strangers.end());
+  left_cgroup_ = SweepAfterShim(cgroup_, orphanage) ? "" : cgroup_;
   kept().Drop(kCgroupName);  // last: who follows in the middle of it goes on with it
 }
 
@@ -218,7 +246,7 @@ void NodeRunner::EnsureZygote() {
   zygote_alive_ = zygote_deaths_ <= kMaxZygoteDeaths && launcher_->StartZygote(*shim_).has_value();
   zygote_ready_ = false;
   zygote_began_ = options_.clock->Now();
-  if (!zygote_alive_) BreakZygote("");
+  if (!zygote_alive_ && !shim_->gone()) BreakZygote("");  // else the next shim gets one
 }
 
 bool NodeRunner::AwaitsZygote() const {

@@ -45,6 +45,8 @@ Result<std::string> ReadLine(int fd) {
 
 }  // namespace
 
+std::string SshMark(const std::string& run_id) { return "MUSTER_SSH=" + run_id; }
+
 Result<Handover> ReadHandover(int fd) {
   Handover handover{.token = MUSTER_TRY(ReadLine(fd))};
   const auto json = nlohmann::json::parse(MUSTER_TRY(ReadLine(fd)), nullptr, false);
@@ -101,11 +103,12 @@ Status SshAgents::StartOne(const std::string& host) {
                               profile::ShellWord(options.muster), profile::ShellWord(options.url),
                               profile::ShellWord(host.substr(host.find('@') + 1))));
   // Ctrl-C is ours to understand: it does not reach ssh.
-  auto process = MUSTER_TRY(os::Spawn({.program = program_,
-                                       .arguments = words,
-                                       .environment = spec::ProcessEnviron(),
-                                       .descriptors = {{input.get(), 0}, {1, 1}, {2, 2}},
-                                       .new_session = true}));
+  auto process = MUSTER_TRY(
+      os::Spawn({.program = program_,
+                 .arguments = words,
+                 .environment = spec::MergeEnviron(spec::ProcessEnviron(), {options.mark}),
+                 .descriptors = {{input.get(), 0}, {1, 1}, {2, 2}},
+                 .new_session = true}));
   const std::string first =
       fmt::format("{}\n{}\n", options.token,
                   nlohmann::json(options.environment)
@@ -141,7 +144,7 @@ Status SshAgents::TakeOver(const std::vector<SshPlace>& place) {
     host.ours = false;
     if (there) {
       host.lifeline = std::move(kept[0]);
-      host.process = os::Process(0, std::move(kept[1]));
+      host.process = os::Process(was.pid, std::move(kept[1]));
     }
     MUSTER_TRY(Hold(std::move(host)));
     if (!there) StartAgain(was.host);
@@ -151,8 +154,16 @@ Status SshAgents::TakeOver(const std::vector<SshPlace>& place) {
 
 std::vector<SshPlace> SshAgents::place() const {
   std::vector<SshPlace> place;
-  for (const Host& host : hosts_) place.push_back({host.name, host.ended});
+  for (const Host& host : hosts_) place.push_back({host.name, host.ended, host.process.pid()});
   return place;
+}
+
+std::vector<int> SshAgents::pids() const {
+  std::vector<int> pids;
+  for (const Host& host : hosts_) {
+    if (!host.ended) pids.push_back(host.process.pid());
+  }
+  return pids;
 }
 
 void SshAgents::StartAgain(const std::string& host) {

@@ -23,7 +23,12 @@ namespace muster::agent {
 struct SshPlace {
   std::string host;
   bool ended = false;
+  int pid = 0;
 };
+
+/// "NAME=value" in the environment of every ssh of a run, and of what it starts here: no process of
+/// the job's, though a child of its coordinator.
+std::string SshMark(const std::string& run_id);
 
 struct SshOptions {
   std::vector<std::string> ssh;  ///< the program and its options; found in PATH
@@ -31,6 +36,7 @@ struct SshOptions {
   std::string muster;  ///< its path over there
   std::string url;     ///< to join at
   std::string token;
+  std::string mark;
   std::vector<std::string> environment;  ///< "NAME=value", for workers
   Kept* kept = nullptr;                  ///< outlives them
   std::optional<std::vector<SshPlace>> place{};
@@ -48,6 +54,8 @@ class SshAgents {
   /// Once more in a moment, on a host whose ssh has ended.
   void StartAgain(const std::string& host);
   std::vector<SshPlace> place() const;
+  /// Of those that run.
+  std::vector<int> pids() const;
   /// Lets go of the lifelines and waits a moment for the agents to leave.
   ~SshAgents();
 

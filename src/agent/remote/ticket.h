@@ -13,7 +13,7 @@
 namespace muster::agent {
 
 /// Both sides must speak the same: what changes an order or a report changes it.
-inline constexpr std::uint32_t kNodeProtocol = 3;
+inline constexpr std::uint32_t kNodeProtocol = 4;
 
 /// Host of a URL that an agent started by ssh is given: where that ssh came from.
 inline constexpr const char* kSshClient = "ssh-client";

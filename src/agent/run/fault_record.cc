@@ -125,7 +125,7 @@ std::string_view TellingLine(std::string_view text) {
 /// Which watch spoke first.
 std::string LayerOf(const Ending& ending) {
   if (ending.start_error != 0) return "start";
-  if (!ending.node.empty()) return "node";
+  if (!ending.with.empty()) return "node";
   if (!ending.rule.name.empty()) return "log-rule";
   if (ending.hang.empty()) return "pidfd";
   return ending.still ? "stillness" : "heartbeat";

@@ -88,6 +88,11 @@ void CoordinatorModel::Begin() {
   own.make_routes = [this](net::ServerOptions options) -> Result<std::unique_ptr<net::HttpRoutes>> {
     return ground_.network.Serve(std::move(options));
   };
+  if (options_.host != nullptr) {
+    own.make_node = [this](OnReport on_report, const std::optional<NodePlace>& place) {
+      return options_.host->Attach(std::move(on_report), place);
+    };
+  }
   ground_.fate.Revive();
   ground_.fate.Play([&] {
     auto run = RunLoop::Create(*options_.run, options_.folder, {.run_id = kRunId, .kept = &*kept_},

@@ -8,13 +8,15 @@
 
 #include "agent/coordinator/run_loop.h"
 #include "agent/simulation/agent_model.h"
+#include "agent/simulation/host_model.h"
 
 namespace muster::agent::simulation {
 
 struct CoordinatorOptions {
   const RunOptions* run = nullptr;
   RunFolder folder;
-  int said_fd = -1;  ///< what it says to its user
+  int said_fd = -1;           ///< what it says to its user
+  HostModel* host = nullptr;  ///< it is a node of the job; null: it leads only
 };
 
 class CoordinatorModel {

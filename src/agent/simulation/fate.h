@@ -17,8 +17,15 @@ class Fate {
 
   /// Of every step.
   void SetChance(double chance) { chance_ = chance; }
+  /// Of every step, that `strike` is called: something dies beside the process.
+  void SetBeside(double chance, std::function<void()> strike) {
+    beside_chance_ = chance;
+    beside_ = std::move(strike);
+  }
   void Step() {
-    if (inside_ && !dead_ && world_.Chance(chance_)) throw Died();
+    if (!inside_ || dead_) return;
+    if (beside_ && world_.Chance(beside_chance_)) beside_();
+    if (world_.Chance(chance_)) throw Died();
   }
 
   /// Runs `what` of the coordinator's; false when it is dead, or died of it.
@@ -34,6 +41,8 @@ class Fate {
     inside_ = before;
     return !dead_;
   }
+  /// It is its code that runs: what it calls may throw its death.
+  bool inside() const { return inside_ && !dead_; }
   bool dead() const { return dead_; }
   std::uint32_t deaths() const { return deaths_; }
   void Revive() { dead_ = false; }
@@ -43,6 +52,8 @@ class Fate {
 
   World& world_;
   double chance_ = 0;
+  double beside_chance_ = 0;
+  std::function<void()> beside_;
   bool inside_ = false;
   bool dead_ = false;
   std::uint32_t deaths_ = 0;

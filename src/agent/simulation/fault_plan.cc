@@ -7,8 +7,9 @@
 
 namespace muster::agent::simulation {
 
-FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& agents)
-    : ground_(ground), agents_(agents), life_(ground.world.loop()) {
+FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& agents,
+                     HostModel* host)
+    : ground_(ground), agents_(agents), host_(host), life_(ground.world.loop()) {
   World& world = ground_.world;
   until_ = seconds(5 + world.Below(60));
   if (world.Chance(0.1)) return;  // a job to which nothing happens
@@ -19,6 +20,7 @@ FaultPlan::FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& a
   interrupts_ = world.Chance(0.04);
   if (world.Chance(0.3)) ground_.crashes = world.Chance(0.5) ? 0.002 : 0.02;
   if (world.Chance(0.4)) coordinator_ = world.Chance(0.5) ? 0.0002 : 0.003;
+  if (host_ != nullptr && world.Chance(0.5)) shim_ = world.Chance(0.5) ? 0.0005 : 0.005;
   ground_.slow_saves = world.Chance(0.3);
   if (world.Chance(0.2)) ground_.mishaps.start_error = 0.02;
   if (world.Chance(0.1)) ground_.mishaps.slow_start = 0.05;
@@ -41,13 +43,13 @@ void FaultPlan::DrawWeather() {
 std::string FaultPlan::Describe() const {
   return fmt::format(
       "{} strikes in {} s{}, an agent crashes at {} of its messages, the coordinator at {} of its "
-      "steps{}, {} of starts fail, {} are "
+      "steps{}, the shim of its host at {}, {} of starts fail, {} are "
       "slow, {} do not unwind, {} die late; of requests {} refused, {} unheard, {} doubled, {} "
       "late; streams "
       "break at {}",
       strikes_, std::chrono::duration_cast<seconds>(until_).count(),
       interrupts_ ? ", interrupted" : "", ground_.crashes, coordinator_,
-      ground_.slow_saves ? " and saves slowly" : "", ground_.mishaps.start_error,
+      ground_.slow_saves ? " and saves slowly" : "", shim_, ground_.mishaps.start_error,
       ground_.mishaps.slow_start, ground_.mishaps.never_unwinds, ground_.mishaps.dies_late,
       weather_.refused, weather_.unheard, weather_.doubled, weather_.straggles, weather_.breaks);
 }
@@ -55,6 +57,7 @@ std::string FaultPlan::Describe() const {
 void FaultPlan::Begin() {
   ground_.network.SetWeather(weather_);
   ground_.fate.SetChance(coordinator_);
+  if (shim_ > 0) ground_.fate.SetBeside(shim_, [this] { host_->KillShim(); });
   for (std::uint64_t i = 0; i < strikes_; ++i) {
     life_.After(nanoseconds(static_cast<std::int64_t>(
                     ground_.world.Below(static_cast<std::uint64_t>(until_.count())))),
@@ -74,13 +77,22 @@ void FaultPlan::Calm() {
   ground_.world.Note("faults stop");
   ground_.faults = false;
   ground_.fate.SetChance(0);
+  ground_.fate.SetBeside(0, {});
   ground_.mishaps = {};
   ground_.network.SetWeather({});
 }
 
 void FaultPlan::Strike() {
   if (ground_.run_over) return;
-  AgentModel& agent = *agents_[ground_.world.Below(agents_.size())];
+  const std::size_t hosts = agents_.size() + (host_ != nullptr ? 1 : 0);
+  const std::size_t struck = ground_.world.Below(hosts);
+  if (struck < agents_.size()) return StrikeAgent(*agents_[struck]);
+  ground_.truth.Disturbed(host_->name());
+  if (ground_.world.Chance(0.3)) return host_->KillShim();
+  StrikeWorker(host_->node(), "the coordinator's host");
+}
+
+void FaultPlan::StrikeAgent(AgentModel& agent) {
   ground_.truth.Disturbed(agent.name());
   switch (ground_.world.Below(10)) {
     case 0:
@@ -95,29 +107,27 @@ void FaultPlan::Strike() {
     case 5:
       return StrikeNetwork(agent);
     default:
-      return StrikeWorker(agent);
+      if (agent.node() != nullptr) StrikeWorker(*agent.node(), agent.name());
   }
 }
 
-void FaultPlan::StrikeWorker(AgentModel& agent) {
-  NodeModel* node = agent.node();
-  if (node == nullptr) return;
+void FaultPlan::StrikeWorker(NodeModel& node, const std::string& name) {
   World& world = ground_.world;
   switch (world.Below(8)) {
     case 0:
-      world.Note("the shim of " + agent.name() + " dies");
-      return node->LoseShim();
+      world.Note("the shim of " + name + " dies");
+      return node.KillShim();
     case 1:
-      world.Note("a worker of " + agent.name() + " hangs");
+      world.Note("a worker of " + name + " hangs");
       // Of others nobody could know.
-      return ground_.program.ours ? node->HangOne() : node->KillOne({.signal = SIGKILL});
+      return ground_.program.ours ? node.HangOne() : node.KillOne({.signal = SIGKILL});
     case 2:
     case 3:
-      world.Note("a worker of " + agent.name() + " crashes");
-      return node->KillOne({.code = 1});
+      world.Note("a worker of " + name + " crashes");
+      return node.KillOne({.code = 1});
     default:
-      world.Note("a worker of " + agent.name() + " is killed");
-      return node->KillOne({.signal = SIGKILL});
+      world.Note("a worker of " + name + " is killed");
+      return node.KillOne({.signal = SIGKILL});
   }
 }
 

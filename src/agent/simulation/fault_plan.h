@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "agent/simulation/agent_model.h"
+#include "agent/simulation/host_model.h"
 
 namespace muster::agent::simulation {
 
 class FaultPlan {
  public:
-  FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& agents);
+  /// `host`: the coordinator's, a node of the job too; null: it is none.
+  FaultPlan(Ground& ground, std::vector<std::unique_ptr<AgentModel>>& agents, HostModel* host);
 
   /// From now on things go wrong, until `until` passed; then `calm` is called.
   void Begin();
@@ -24,12 +25,14 @@ class FaultPlan {
  private:
   void DrawWeather();
   void Strike();
-  void StrikeWorker(AgentModel& agent);
+  void StrikeAgent(AgentModel& agent);
+  void StrikeWorker(NodeModel& node, const std::string& name);
   void StrikeNetwork(AgentModel& agent);
   void Calm();
 
   Ground& ground_;
   std::vector<std::unique_ptr<AgentModel>>& agents_;
+  HostModel* const host_;
   Lifetime life_;
   nanoseconds until_{};
   std::uint64_t strikes_ = 0;
@@ -37,6 +40,7 @@ class FaultPlan {
   bool rough_ = false;
   bool interrupts_ = false;
   double coordinator_ = 0;  ///< dies, with each of its steps
+  double shim_ = 0;         ///< of its host dies, with each of its steps
   Weather weather_;
 };
 

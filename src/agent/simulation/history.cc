@@ -47,6 +47,7 @@ class History {
   RunOptions options_;
   MemoryFiles files_;
   Fd said_;
+  std::unique_ptr<HostModel> host_;
   std::unique_ptr<FaultPlan> faults_;
   std::unique_ptr<CoordinatorModel> run_;
   Generation newest_{};
@@ -68,8 +69,10 @@ Program DrawProgram(World& world, std::uint32_t agents) {
   return program;
 }
 
+/// None: the coordinator's host does all of it.
 std::uint32_t DrawAgents(World& world, std::uint32_t asked) {
   if (asked != 0) return asked;
+  if (world.Chance(0.2)) return 0;
   return 3 + static_cast<std::uint32_t>(world.Below(world.Chance(0.7) ? 6 : 18));
 }
 
@@ -83,24 +86,26 @@ History::History(const HistoryOptions& options)
       said_(::memfd_create("said", MFD_CLOEXEC)) {
   DrawJob(DrawAgents(world_, options.agents));
   DrawPolicy();
-  faults_ = std::make_unique<FaultPlan>(ground_, agents_);
+  faults_ = std::make_unique<FaultPlan>(ground_, agents_, host_.get());
 }
 
 void History::DrawJob(std::uint32_t agents) {
   spares_ = agents > 3 ? static_cast<std::uint32_t>(world_.Below(4)) : 0;
-  options_.nodes = agents - spares_;
+  const bool with_host = agents == 0 || (agents <= 100 && world_.Chance(0.4));
+  options_.nodes = agents - spares_ + (with_host ? 1 : 0);
   options_.least_nodes = world_.Chance(0.3)
                              ? 1 + static_cast<std::uint32_t>(world_.Below(options_.nodes))
                              : options_.nodes;
   const std::uint32_t per_node = agents > 100 ? 1 : 1 + static_cast<std::uint32_t>(world_.Below(3));
   options_.ranks = options_.nodes * per_node;
-  options_.leads_only = true;
+  options_.leads_only = !with_host;
   options_.listen = "127.0.0.1:0";
   options_.version = "1";
   options_.command = {"job"};
   options_.program = "/bin/job";
   options_.job_yaml = "kind: Job\n";
   if (ground_.program.zygote) options_.zygote = {"job", "--zygote"};
+  if (with_host) host_ = std::make_unique<HostModel>(ground_, per_node);
   for (std::uint32_t i = 0; i < agents; ++i) {
     agents_.push_back(std::make_unique<AgentModel>(ground_, fmt::format("n{}", i)));
   }
@@ -135,7 +140,7 @@ std::unique_ptr<CoordinatorModel> History::MakeCoordinator() {
     return nullptr;
   }
   return std::make_unique<CoordinatorModel>(
-      ground_, CoordinatorOptions{&options_, *std::move(folder), said_.get()});
+      ground_, CoordinatorOptions{&options_, *std::move(folder), said_.get(), host_.get()});
 }
 
 /// To the next thing that is due, in the coordinator or elsewhere.
@@ -223,11 +228,11 @@ std::string ReadAll(int fd) {
 HistoryResult History::Play() {
   HistoryResult result;
   result.plan = fmt::format(
-      "{} agents, {} to {} nodes of {} ranks, {}{}{}, {} steps, restarts {} + {}{}; {}",
-      agents_.size(), options_.least_nodes, options_.nodes, options_.ranks / options_.nodes,
-      ground_.program.ours ? "ours" : "foreign", ground_.program.in_place ? ", in place" : "",
-      ground_.program.zygote ? ", zygote" : "", ground_.program.steps,
-      options_.policy.process_restarts, options_.policy.full_restarts,
+      "{} agents{}, {} to {} nodes of {} ranks, {}{}{}, {} steps, restarts {} + {}{}; {}",
+      agents_.size(), host_ ? " and the coordinator's host" : "", options_.least_nodes,
+      options_.nodes, options_.ranks / options_.nodes, ground_.program.ours ? "ours" : "foreign",
+      ground_.program.in_place ? ", in place" : "", ground_.program.zygote ? ", zygote" : "",
+      ground_.program.steps, options_.policy.process_restarts, options_.policy.full_restarts,
       options_.policy.in_place ? "" : ", never in place", faults_->Describe());
   world_.Note(result.plan);
   run_ = MakeCoordinator();

@@ -45,6 +45,7 @@ void NodeModel::Send(const Order& order) {
 void NodeModel::Do(const order::Renew&) {
   EndAll(true);
   shim_ = true;
+  loss_untold_ = false;
 }
 
 void NodeModel::Do(const order::Start& order) {
@@ -63,9 +64,10 @@ bool NodeModel::MayStart(const order::Start& order) const {
 void NodeModel::StartWhenLoaded() {
   if (!start_ || !loaded_) return;
   const order::Start order = *std::exchange(start_, {});
-  if (!MayStart(order) || !shim_) {
-    if (shim_) world_.Violate(fmt::format("{} was given a start that it must refuse", name_));
-    return Tell(report::Failed{Error(Code::kPrecondition, "cannot start")});
+  if (loss_untold_) return TellLoss();
+  if (!shim_) return;
+  if (!MayStart(order)) {
+    return world_.Violate(fmt::format("{} was given a start that it must refuse", name_));
   }
   truth_.GivenTable(name_, order);
   generation_ = order.generation;
@@ -150,9 +152,13 @@ void NodeModel::Do(const order::Stop& order) {
   start_.reset();
   starting_.clear();
   stopping_ = true;
-  if (!shim_) return Tell(report::Stopped{order.generation});
+  if (!shim_ && !loss_untold_) {
+    stopped_ = std::max(stopped_, order.generation);
+    return Tell(report::Stopped{order.generation});
+  }
   if (order.generation <= stopped_) return Tell(report::Stopped{stopped_});
   stop_generation_ = order.generation;
+  if (loss_untold_) return TellLoss();
   const std::uint64_t stop = ++stop_;
   // Half of them need no grace.
   const nanoseconds takes =
@@ -239,10 +245,37 @@ void NodeModel::HangOne() {
   if (const auto id = Any()) truth_.Hang(*id);
 }
 
-void NodeModel::LoseShim() {
+void NodeModel::KillShim() {
   if (!std::exchange(shim_, false)) return;
+  truth_.ShimDied(name_);
   EndAll(false);
-  Tell(report::Lost{"muster-shim died, and every worker with it"});
+  TellLossSoon();
+}
+
+void NodeModel::MissLossAgain() {
+  if (!shim_) TellLossSoon();
+}
+
+void NodeModel::TellLossSoon() {
+  loss_untold_ = true;
+  life_.After(world_.Delay({}, milliseconds(50)), [this] {
+    if (loss_untold_) TellLoss();
+  });
+}
+
+/// Behind that, what was ordered of it: whoever asked for an end has it.
+void NodeModel::TellLoss() {
+  loss_untold_ = false;
+  const bool asked = stopping_ && stop_generation_ > stopped_;
+  Tell(report::Lost{"killed by SIGKILL"});
+  if (!asked || stop_generation_ <= stopped_) return;
+  stopped_ = stop_generation_;
+  Tell(report::Stopped{stopped_});
+}
+
+bool NodeModel::Runs(Rank rank) const {
+  return std::ranges::any_of(workers_,
+                             [&](const auto& entry) { return entry.second.rank == rank; });
 }
 
 void NodeModel::Abandon(bool host_too) {

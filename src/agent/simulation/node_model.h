@@ -36,10 +36,15 @@ class NodeModel final : public Node, public WorkerOwner {
   // What happens to it.
   void KillOne(const Ending& ending);
   void HangOne();
-  void LoseShim();
+  /// At any moment: it is noticed a little later, or by the next order that needs it.
+  void KillShim();
+  /// That it was lost was heard by nobody, or by nobody who lived to act upon it.
+  void MissLossAgain();
+  bool has_shim() const { return shim_; }
   /// The agent died; workers outlive it for a moment, or went down with the host.
   void Abandon(bool host_too);
   bool works() const { return !workers_.empty(); }
+  bool Runs(Rank rank) const;
   Generation generation() const { return generation_; }
 
  private:
@@ -61,6 +66,8 @@ class NodeModel final : public Node, public WorkerOwner {
   template <typename Other>
   void Do(const Other&) {}
 
+  void TellLossSoon();
+  void TellLoss();
   void StartWhenLoaded();
   bool MayStart(const order::Start& order) const;
   void StartRank(Rank rank, Generation generation);
@@ -89,6 +96,7 @@ class NodeModel final : public Node, public WorkerOwner {
   Generation generation_{};
   std::optional<order::Start> start_;
   bool shim_ = true;
+  bool loss_untold_ = false;
   bool loaded_ = false;
   bool stopping_ = false;
   bool publishing_ = false;

@@ -14,17 +14,20 @@ namespace {
 
 constexpr Bytes kMost = 256_MiB;
 
-/// "n2" of "lost with node n2: the connection closed"; empty for other causes.
-std::string NodeOf(const std::string& cause) {
-  constexpr std::string_view kBefore = "lost with node ";
-  if (!cause.starts_with(kBefore)) return {};
-  return cause.substr(kBefore.size(), cause.find(':') - kBefore.size());
+/// "n2" of "lost with node n2: the connection closed", of "lost with the shim of node n2, killed by
+/// SIGKILL"; empty for causes that begin otherwise.
+std::string NodeIn(const std::string& cause, std::string_view before, char after) {
+  if (!cause.starts_with(before)) return {};
+  return cause.substr(before.size(), cause.find(after) - before.size());
 }
 
 bool IsTrue(const std::string& cause, Rank rank, Generation generation, const Truth& truth,
             const RecordCheck& what) {
-  if (const std::string node = NodeOf(cause); !node.empty()) {
+  if (const std::string node = NodeIn(cause, "lost with node ", ':'); !node.empty()) {
     return what.rough || truth.WasDisturbed(node);
+  }
+  if (const std::string node = NodeIn(cause, "lost with the shim of node ", ','); !node.empty()) {
+    return truth.LostShim(node);
   }
   if (cause.starts_with("could not be started")) return what.starts_fail;
   // Who gave up because of another rank is named when nobody else can be.

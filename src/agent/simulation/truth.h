@@ -70,6 +70,8 @@ class Truth {
   /// Something happened to an agent or its workers that may cost it its place.
   void Disturbed(const std::string& agent);
   bool WasDisturbed(const std::string& agent) const { return disturbed_.contains(agent); }
+  void ShimDied(const std::string& agent) { without_shim_.insert(agent); }
+  bool LostShim(const std::string& agent) const { return without_shim_.contains(agent); }
   /// A rank's process ended by itself or was killed, in that generation or on the way to it: one
   /// that waits may have missed some.
   bool Died(Rank rank, Generation in) const;
@@ -116,6 +118,7 @@ class Truth {
   std::map<Generation, Crew> crews_;
   std::uint64_t durable_ = 0;
   std::set<std::string> disturbed_;
+  std::set<std::string> without_shim_;  ///< ever
   std::map<Rank, std::vector<Death>> deaths_;
 };
 

@@ -128,9 +128,7 @@ void Fields(A& a, order::TakeStacks& m) {
   a("id", m.id);
 }
 template <typename A>
-void Fields(A& a, order::End& m) {
-  a("kill_shim", m.kill_shim);
-}
+void Fields(A&, order::End&) {}
 
 // Reports.
 

@@ -34,7 +34,7 @@ std::vector<Order> Orders() {
       order::Signal{SIGUSR1},
       order::TellWords{Rank(5), Generation(2), Generation(3), 2, 8, "10.0.0.7", 40123},
       order::TakeStacks{7},
-      order::End{true},
+      order::End{},
   };
 }
 
@@ -44,7 +44,7 @@ report::Exited AnExit() {
   exited.ending.hang = "in forward for 2.0 s";
   exited.ending.rule = {"loss", "loss is nan"};
   exited.ending.advice = "raise ulimit -u";
-  exited.ending.node = "n2: the connection closed";
+  exited.ending.with = "node n2: the connection closed";
   exited.exception = "ValueError: \"x\" is 3\\4";
   return exited;
 }
@@ -84,7 +84,7 @@ std::vector<Report> Reports() {
       report::Losses{{{{Rank(5), Generation(3), Stream::kErr}, 4096, WhyLost::kNoRoom}}, 17},
       report::Failed{Error(Code::kExhausted, "pipe: too many open files", "raise ulimit -n")},
       report::Gone{"it was told to end by SIGTERM"},
-      report::Lost{"muster-shim died, and every worker with it"},
+      report::Lost{"killed by SIGKILL"},
       report::Ended{true, "/sys/fs/cgroup/muster-ab12"},
   };
 }

@@ -230,6 +230,9 @@ std::string LiveRun::TextOf(const EventRecord& event) const {
   if (event.event == "node_lost") {
     return fmt::format("node {} is lost: {}", event.node, event.reason);
   }
+  if (event.event == "shim_lost") {
+    return fmt::format("the shim of node {} is lost: {}", event.node, event.reason);
+  }
   if (event.event == "log_dropped") {
     return fmt::format("{} of {} {} were not kept{}", Counted(event.bytes, "byte"), rank,
                        event.stream, event.reason.empty() ? "" : ": " + event.reason);

@@ -146,9 +146,11 @@ TEST(LiveRun, FollowsARecoveryInPlace) {
   EXPECT_EQ(run.ranks()[0].generation, 2U);
   EXPECT_EQ(run.ranks()[1].state, State::kStarted);
   growing.Event(R"("event":"node_lost","gen":2,"node":"n2","reason":"silent")");
+  growing.Event(R"("event":"shim_lost","gen":2,"node":"n1","reason":"killed by SIGKILL")");
   growing.Event(R"("event":"hang","gen":2,"rank":0,"step":3,"what":"stopped")");
-  EXPECT_THAT(TextsOf(run.Poll()),
-              ElementsAre("node n2 is lost: silent", "rank 0 hangs at step 3: stopped"));
+  EXPECT_THAT(TextsOf(run.Poll()), ElementsAre("node n2 is lost: silent",
+                                               "the shim of node n1 is lost: killed by SIGKILL",
+                                               "rank 0 hangs at step 3: stopped"));
   EXPECT_EQ(run.ranks()[0].state, State::kHanging);
 }
 

@@ -81,8 +81,8 @@ struct EventRecord {
   std::string name;   ///< of `signal`
   std::string state;  ///< of `run_ended`, as are `exit_code` and `reason`
   std::int64_t exit_code = 0;
-  std::string node;    ///< of `node_joined` and `node_lost`
-  std::string reason;  ///< of `node_lost`, `run_ended` and `log_dropped`
+  std::string node;    ///< of `node_joined`, `node_lost` and `shim_lost`
+  std::string reason;  ///< of `node_lost`, `shim_lost`, `run_ended` and `log_dropped`
 };
 std::optional<EventRecord> ReadEvent(std::string_view line);
 

@@ -32,6 +32,19 @@ struct Stat {
   bool dead = false;
 };
 
+/// `fields`: of /proc/PID/stat from the third, the state, on.
+int ThreadsOf(std::string_view fields) {
+  constexpr int kThreads = 20;
+  for (int field = 3; field < kThreads; ++field) {
+    const auto space = fields.find(' ');
+    if (space == std::string_view::npos) return 0;
+    fields.remove_prefix(space + 1);
+  }
+  int threads = 0;
+  std::from_chars(fields.data(), fields.data() + fields.size(), threads);
+  return threads;
+}
+
 /// /proc/PID/stat; nothing of a process that is gone.
 std::optional<Stat> StatOf(const std::string& pid) {
   const Fd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
@@ -42,8 +55,11 @@ std::optional<Stat> StatOf(const std::string& pid) {
   // The name may hold anything, so the last parenthesis ends it: ") S 1234 …".
   const auto name = stat.rfind(')');
   if (name == std::string_view::npos || name + 4 >= stat.size()) return std::nullopt;
-  Stat found{.dead = stat[name + 2] == 'Z' || stat[name + 2] == 'X'};
+  Stat found;
   std::from_chars(stat.data() + name + 4, stat.data() + stat.size(), found.parent);
+  // The first thread is a zombie already while others still leave the kernel.
+  const bool ended = stat[name + 2] == 'Z' || stat[name + 2] == 'X';
+  found.dead = ended && ThreadsOf(stat.substr(name + 2)) <= 1;
   return found;
 }
 
@@ -71,7 +87,8 @@ bool KillChildren(int parent, const Orphanage& orphanage) {
     const bool strange =
         std::ranges::find(orphanage.strangers, child.pid) != orphanage.strangers.end();
     if (child.pid == ::getpid() || strange) continue;
-    if (ours && child.dead) ::waitpid(child.pid, nullptr, WNOHANG | __WALL);
+    // What it had started is ours by now, and may have been passed over in this round.
+    if (ours && child.dead) met = ::waitpid(child.pid, nullptr, WNOHANG | __WALL) > 0 || met;
     if (child.dead || IsMarked(child.pid, orphanage.mark)) continue;
     met = true;
     ours ? static_cast<void>(::kill(child.pid, SIGKILL)) : KillHeld(child.pid, parent);

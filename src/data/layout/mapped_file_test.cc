@@ -207,8 +207,8 @@ TEST_P(CutSet, VerifyTellsTheCutAndNothingThatItOnlySawInZeros) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, CutSet, testing::Bool(), [](const auto& info) {
-  return info.param ? "WithChecksums" : "WithoutChecksums";
+INSTANTIATE_TEST_SUITE_P(Sets, CutSet, testing::Bool(), [](const auto& with) {
+  return with.param ? "WithChecksums" : "WithoutChecksums";
 });
 
 TEST(CutShard, VerifyGoesOnWithTheOthersAndTakesBackWhatItSawInZeros) {

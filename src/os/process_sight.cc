@@ -15,9 +15,14 @@
 namespace muster::os {
 namespace {
 
-constexpr std::size_t kUserTime = 11;  // fields of stat behind the name, from 0: state
+// Fields of stat behind the name.
+constexpr std::size_t kState = 0;
+constexpr std::size_t kParent = 1;
+constexpr std::size_t kUserTime = 11;
 constexpr std::size_t kSystemTime = 12;
+constexpr std::size_t kThreads = 17;
 constexpr std::size_t kStartTime = 19;
+using Fields = std::array<std::string_view, kStartTime + 1>;
 
 std::uint64_t Number(std::string_view text) {
   std::uint64_t value = 0;
@@ -25,15 +30,12 @@ std::uint64_t Number(std::string_view text) {
   return value;
 }
 
-/// The index-th word of `text`, "" beyond its end.
-std::string_view Word(std::string_view text, std::size_t index) {
-  for (;; --index) {
-    text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
-    const std::string_view word = text.substr(0, text.find_first_of(" \n"));
-    if (index == 0) return word;
-    text.remove_prefix(word.size());
-    if (text.empty()) return {};
-  }
+/// Takes the next word off `text`; "" at its end.
+std::string_view TakeWord(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
+  const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+  text.remove_prefix(word.size());
+  return word;
 }
 
 ProcessState StateOf(char letter) {
@@ -57,7 +59,9 @@ ProcessState StateOf(char letter) {
 /// Behind `key` at a line's begin; 0 without.
 std::uint64_t NumberOf(std::string_view text, std::string_view key) {
   const auto at = text.find(key);
-  return at == std::string_view::npos ? 0 : Number(Word(text.substr(at + key.size()), 0));
+  if (at == std::string_view::npos) return 0;
+  text.remove_prefix(at + key.size());
+  return Number(TakeWord(text));
 }
 
 }  // namespace
@@ -77,11 +81,14 @@ Result<ProcessSight> ProcessWatch::See() const {
   // The name may hold anything, so the last parenthesis ends it.
   const auto name = stat.rfind(')');
   if (name == std::string_view::npos) return Error(Code::kNotFound, "/proc tells nothing of it");
-  const std::string_view fields = stat.substr(name + 1);
-  const std::string_view letter = Word(fields, 0);
-  return ProcessSight{StateOf(letter.empty() ? 'X' : letter[0]),
-                      Number(Word(fields, kUserTime)) + Number(Word(fields, kSystemTime)),
-                      Number(Word(fields, kStartTime))};
+  std::string_view rest = stat.substr(name + 1);
+  Fields fields;
+  for (std::string_view& field : fields) field = TakeWord(rest);
+  return ProcessSight{.state = StateOf(fields[kState].empty() ? 'X' : fields[kState][0]),
+                      .cpu_ticks = Number(fields[kUserTime]) + Number(fields[kSystemTime]),
+                      .start_ticks = Number(fields[kStartTime]),
+                      .parent = static_cast<pid_t>(Number(fields[kParent])),
+                      .threads = static_cast<std::uint32_t>(Number(fields[kThreads]))};
 }
 
 Result<ProcessSight> SeeProcess(pid_t pid) {

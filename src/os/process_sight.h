@@ -24,6 +24,9 @@ struct ProcessSight {
   ProcessState state = ProcessState::kSleeping;
   std::uint64_t cpu_ticks = 0;    ///< user and system, of all its threads, in clock ticks
   std::uint64_t start_ticks = 0;  ///< since boot: tells it from a later process of its number
+  pid_t parent = 0;
+  /// One that is dead while others of its threads still leave the kernel cannot be reaped yet.
+  std::uint32_t threads = 1;
 };
 
 /// NotFound when it is gone.

@@ -45,6 +45,8 @@ TEST(SeeProcess, CountsTheTimeOfOneThatComputes) {
   EXPECT_EQ(self->state, ProcessState::kRunning);
   EXPECT_GT(self->cpu_ticks, 0U);
   EXPECT_GT(self->start_ticks, 0U);
+  EXPECT_EQ(self->parent, ::getppid());
+  EXPECT_GE(self->threads, 1U);
 }
 
 TEST(SeeProcess, KnowsOneThatIsStopped) {

@@ -1,6 +1,5 @@
 #include "agent/launch/sweep.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -8,12 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 #include <filesystem>
 #include <optional>
-#include <string_view>
 
 #include "agent/shim/job_cgroup.h"
 #include "base/bytes.h"
@@ -21,46 +18,18 @@
 #include "base/fd.h"
 #include "base/file_system.h"
 #include "os/process.h"
+#include "os/process_sight.h"
 
 namespace muster::agent {
 namespace {
 
 constexpr Bytes kMostEnvironment{8 << 20};
 
-struct Stat {
-  int parent = 0;
-  bool dead = false;
-};
-
-/// `fields`: of /proc/PID/stat from the third, the state, on.
-int ThreadsOf(std::string_view fields) {
-  constexpr int kThreads = 20;
-  for (int field = 3; field < kThreads; ++field) {
-    const auto space = fields.find(' ');
-    if (space == std::string_view::npos) return 0;
-    fields.remove_prefix(space + 1);
-  }
-  int threads = 0;
-  std::from_chars(fields.data(), fields.data() + fields.size(), threads);
-  return threads;
-}
-
-/// /proc/PID/stat; nothing of a process that is gone.
-std::optional<Stat> StatOf(const std::string& pid) {
-  const Fd fd(::open(fmt::format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  std::array<char, 512> text{};
-  const ssize_t size = fd.valid() ? ::read(fd.get(), text.data(), text.size()) : -1;
-  if (size <= 0) return std::nullopt;
-  const std::string_view stat(text.data(), static_cast<std::size_t>(size));
-  // The name may hold anything, so the last parenthesis ends it: ") S 1234 …".
-  const auto name = stat.rfind(')');
-  if (name == std::string_view::npos || name + 4 >= stat.size()) return std::nullopt;
-  Stat found;
-  std::from_chars(stat.data() + name + 4, stat.data() + stat.size(), found.parent);
-  // The first thread is a zombie already while others still leave the kernel.
-  const bool ended = stat[name + 2] == 'Z' || stat[name + 2] == 'X';
-  found.dead = ended && ThreadsOf(stat.substr(name + 2)) <= 1;
-  return found;
+/// Nothing of a process that is gone.
+std::optional<os::ProcessSight> SightOf(int pid) {
+  const auto watch = os::ProcessWatch::Open(pid);
+  const auto sight = watch ? watch->See() : Result<os::ProcessSight>(watch.error());
+  return sight ? std::optional(*sight) : std::nullopt;
 }
 
 bool IsMarked(int pid, const std::string& mark) {
@@ -73,8 +42,8 @@ bool IsMarked(int pid, const std::string& mark) {
 /// Somebody else reaps it: only who is that child still when it is held is killed.
 void KillHeld(int pid, int parent) {
   const Fd held(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto stat = StatOf(std::to_string(pid));
-  if (held.valid() && stat && stat->parent == parent) {
+  const auto sight = SightOf(pid);
+  if (held.valid() && sight && sight->parent == parent) {
     static_cast<void>(os::SendToPidfd(held.get(), SIGKILL));
   }
 }
@@ -107,8 +76,9 @@ std::vector<Child> ChildrenOf(int parent) {
     int pid = 0;
     const auto [rest, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || rest != name.data() + name.size()) continue;
-    const auto stat = StatOf(name);
-    if (stat && stat->parent == parent) children.push_back({pid, stat->dead});
+    const auto sight = SightOf(pid);
+    if (!sight || sight->parent != parent) continue;
+    children.push_back({pid, sight->state == os::ProcessState::kDead && sight->threads <= 1});
   }
   return children;
 }

@@ -7,7 +7,6 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "data/layout/hf_features.h"
 #include "data/layout/hf_json.h"
 #include "data/layout/strict_json.h"
@@ -29,10 +28,6 @@ constexpr auto kFlag = Json::value_t::boolean;
 /// one by one may be put together under other names.
 constexpr std::array<std::string_view, 5> kFreeTexts{"_split", "citation", "description",
                                                      "homepage", "license"};
-
-std::string Shown(const Json& value) {
-  return CutText(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
-}
 
 Json Ours(const std::string& text) { return Json::parse(text, nullptr, false); }
 
@@ -56,7 +51,8 @@ void Compare(const std::string& key, const Json& written, const Json& found, Sen
       Compare(fmt::format("{}[{}]", key, i), written[i], found[i], out);
     }
   } else if (written != found) {
-    out.push_back(fmt::format("{} is {}, and {} in this set", key, Shown(found), Shown(written)));
+    out.push_back(
+        fmt::format("{} is {}, and {} in this set", key, ShownJson(found), ShownJson(written)));
   }
 }
 
@@ -69,7 +65,7 @@ void CompareKeys(const Json& written, const Json& found, Sentences& out) {
     } else if (std::ranges::find(kFreeTexts, key) == kFreeTexts.end()) {
       Compare(key, value, *here, out);
     } else if (!here->is_string()) {
-      out.push_back(fmt::format("{} is {}, which is no text", key, Shown(*here)));
+      out.push_back(fmt::format("{} is {}, which is no text", key, ShownJson(*here)));
     }
   }
 }
@@ -87,7 +83,7 @@ const Json* Need(const Json& object, const char* key, Kinds kinds, Sentences& ou
   }
   if (IsOneOf(*found, kinds)) return &*found;
   out.push_back(
-      fmt::format("{} is {}, which Hugging Face datasets does not take", key, Shown(*found)));
+      fmt::format("{} is {}, which Hugging Face datasets does not take", key, ShownJson(*found)));
   return nullptr;
 }
 
@@ -110,7 +106,7 @@ void CheckForeignState(const Json& state, const arrow::Schema* schema, Sentences
   if (columns != nullptr && columns->is_array() && schema != nullptr) {
     for (const Json& column : *columns) {
       if (HasColumn(*schema, column)) continue;
-      out.push_back(fmt::format("_format_columns names {}, which is no column", Shown(column)));
+      out.push_back(fmt::format("_format_columns names {}, which is no column", ShownJson(column)));
     }
   }
   Need(state, "_split", {kNull, kText}, out);
@@ -121,7 +117,7 @@ void CheckSplit(const Json& state, Sentences& out) {
   if (split == state.end() || !split->is_string()) return;
   if (IsHfSplitName(split->get<std::string>())) return;
   out.push_back(fmt::format("_split is {}, which Hugging Face datasets takes for no split's name",
-                            Shown(*split)));
+                            ShownJson(*split)));
 }
 
 /// Of the other keys that DatasetInfo has, those from which it makes something.
@@ -134,7 +130,7 @@ void CheckOtherInfo(const Json& info, Sentences& out) {
   if (splits == nullptr || splits->is_null()) return;
   for (const Json& split : *splits) {
     if (split.is_object()) continue;
-    out.push_back(fmt::format("splits holds {}, which is no split", Shown(split)));
+    out.push_back(fmt::format("splits holds {}, which is no split", ShownJson(split)));
   }
 }
 

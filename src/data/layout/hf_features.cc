@@ -7,7 +7,7 @@
 #include <set>
 #include <string_view>
 
-#include "base/text.h"
+#include "data/layout/strict_json.h"
 
 namespace muster::data {
 namespace {
@@ -15,10 +15,6 @@ namespace {
 using Json = nlohmann::json;
 using Sentences = std::vector<std::string>;
 using arrow::TypeId;
-
-std::string Shown(const Json& value) {
-  return CutText(value.dump(-1, ' ', false, Json::error_handler_t::replace), 60);
-}
 
 std::string KindOf(const Json& feature) {
   const auto type = feature.find("_type");
@@ -36,7 +32,7 @@ void CheckNames(const std::string& key, const Json& feature, Sentences& out) {
   std::set<std::string> seen;
   for (const Json& name : *names) {
     if (!name.is_string() || seen.insert(name.get<std::string>()).second) continue;
-    out.push_back(fmt::format("{}.names has {} twice", key, Shown(name)));
+    out.push_back(fmt::format("{}.names has {} twice", key, ShownJson(name)));
   }
 }
 
@@ -44,7 +40,7 @@ void CheckNames(const std::string& key, const Json& feature, Sentences& out) {
 void CheckTyped(const std::string& key, const Json& feature, Sentences& out) {
   const std::string kind = KindOf(feature);
   if (kind.empty()) {
-    out.push_back(fmt::format("{}._type is {}", key, Shown(feature["_type"])));
+    out.push_back(fmt::format("{}._type is {}", key, ShownJson(feature["_type"])));
   } else if (kind == "ClassLabel") {
     CheckNames(key, feature, out);
   } else if (kind == "Value") {
@@ -64,7 +60,7 @@ void CheckFeature(const std::string& key, const Json& feature, Sentences& out) {
   if (feature.is_array()) {
     for (const Json& item : feature) CheckFeature(key + "[]", item, out);
   } else if (!feature.is_object()) {
-    out.push_back(fmt::format("{} is {}, which is no feature", key, Shown(feature)));
+    out.push_back(fmt::format("{} is {}, which is no feature", key, ShownJson(feature)));
   } else if (feature.contains("_type") && !feature["_type"].is_object()) {
     CheckTyped(key, feature, out);
   } else {
@@ -102,8 +98,8 @@ void CheckColumn(const arrow::Field& field, const Json& feature, Sentences& out)
   } else if (kind == "Value" && !names.empty() && feature.contains("dtype") &&
              feature["dtype"].is_string() &&
              std::ranges::find(names, feature["dtype"].get<std::string>()) == names.end()) {
-    out.push_back(fmt::format("{}.dtype is {}, and {} in the shards", key, Shown(feature["dtype"]),
-                              names[0]));
+    out.push_back(fmt::format("{}.dtype is {}, and {} in the shards", key,
+                              ShownJson(feature["dtype"]), names[0]));
   }
 }
 

@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::size_t kMaxDepth = 64;
+constexpr std::size_t kMostShown = 60;  // bytes of a value in a message
 
 /// Follows the parser and remembers what it would pass over.
 class Watch {
@@ -44,7 +45,8 @@ class Watch {
   Status Outcome() const {
     if (too_deep_) return Error(Code::kDataLoss, "it is nested too deeply");
     if (twice_.empty()) return Ok();
-    return Error(Code::kDataLoss, fmt::format("the key {} stands twice", CutText(twice_, 60)));
+    return Error(Code::kDataLoss,
+                 fmt::format("the key {} stands twice", CutText(twice_, kMostShown)));
   }
 
  private:
@@ -70,6 +72,10 @@ Result<Json> ParseStrictly(std::string_view text) {
   }
   MUSTER_TRY(watch.Outcome());
   return json;
+}
+
+std::string ShownJson(const Json& value) {
+  return CutText(value.dump(-1, ' ', false, Json::error_handler_t::replace), kMostShown);
 }
 
 }  // namespace muster::data

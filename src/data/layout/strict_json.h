@@ -4,6 +4,7 @@
 // UTF-8). Only for the files of this folder that include nlohmann/json anyway. Pure.
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/result.h"
@@ -12,5 +13,7 @@ namespace muster::data {
 
 /// An object, nested at most 64 deep; DataLoss, without the file's name, for anything else.
 Result<nlohmann::json> ParseStrictly(std::string_view text);
+/// A value as a message shows it, at most 60 bytes.
+std::string ShownJson(const nlohmann::json& value);
 
 }  // namespace muster::data

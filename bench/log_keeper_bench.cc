@@ -23,6 +23,7 @@
 #include <thread>
 
 #include "agent/logs/log_keeper.h"
+#include "agent/testing/full_disk.h"
 #include "base/rng.h"
 
 namespace {
@@ -50,35 +51,15 @@ struct Told {
   std::exit(1);
 }
 
-/// A PosixFiles whose writes take their time.
-class SlowDisk final : public FileSystem {
+/// The machine's files, whose writes take their time.
+class SlowDisk final : public agent::FullDisk {
  public:
   Result<std::unique_ptr<WritableFile>> Create(const std::string& path,
                                                const CreateOptions& options) override {
-    auto file = PosixFiles().Create(path, options);
+    auto file = FullDisk::Create(path, options);
     if (!file) return file;
     return std::unique_ptr<WritableFile>(std::make_unique<File>(std::move(*file)));
   }
-  Result<std::string> ReadAll(const std::string& path, Bytes limit) override {
-    return PosixFiles().ReadAll(path, limit);
-  }
-  Status MakeDirectory(const std::string& path, unsigned mode) override {
-    return PosixFiles().MakeDirectory(path, mode);
-  }
-  Status Rename(const std::string& from, const std::string& to) override {
-    return PosixFiles().Rename(from, to);
-  }
-  Status Exchange(const std::string& a, const std::string& b) override {
-    return PosixFiles().Exchange(a, b);
-  }
-  Status SyncDirectory(const std::string& path) override {
-    return PosixFiles().SyncDirectory(path);
-  }
-  Status RemoveAll(const std::string& path) override { return PosixFiles().RemoveAll(path); }
-  Result<std::vector<std::string>> List(const std::string& path) override {
-    return PosixFiles().List(path);
-  }
-  bool Exists(const std::string& path) override { return PosixFiles().Exists(path); }
 
  private:
   class File final : public WritableFile {

@@ -32,8 +32,8 @@ std::uint64_t Number(std::string_view text) {
 
 /// Takes the next word off `text`; "" at its end.
 std::string_view TakeWord(std::string_view& text) {
-  text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
-  const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\n"), text.size()));
+  const std::string_view word = text.substr(0, text.find_first_of(" \t\n"));
   text.remove_prefix(word.size());
   return word;
 }

@@ -78,6 +78,12 @@ TEST(SeeProcess, KnowsOneThatADebuggerHas) {
   EXPECT_EQ(SeeProcess(child.pid())->state, ProcessState::kTraced);
 }
 
+TEST(SeeProcess, KnowsOneThatADebuggerHasAndLetsRun) {
+  const Child child([] { ::pause(); });
+  ASSERT_EQ(::ptrace(PTRACE_SEIZE, child.pid(), nullptr, nullptr), 0);
+  EXPECT_EQ(SeeProcess(child.pid())->state, ProcessState::kTraced);
+}
+
 TEST(SeeProcess, KnowsTheDeadFromTheGone) {
   pid_t pid = 0;
   {

@@ -14,6 +14,12 @@ import time
 import pytest
 
 SOON = 30.0  # seconds that nothing here should take
+READ_ONLY_CGROUPS = """
+while read -r _ _ _ _ place rest; do
+    case "$rest" in *" - cgroup2 "* | *" - cgroup "*) mount -o remount,bind,ro "$place" || exit 99 ;; esac
+done < /proc/self/mountinfo
+exec "$@"
+"""
 
 
 def wait_for(condition, what: str, limit: float = SOON):
@@ -260,6 +266,18 @@ def start(bin_with_stepper, tmp_path):
         for pid in processes_of(run.folder):
             with contextlib.suppress(ProcessLookupError):  # it may end by itself meanwhile
                 os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def start_without_cgroups(start):
+    """As `start`, where no control group can be made, as in most containers."""
+
+    def begin(*command, **options):
+        if os.geteuid() != 0:
+            pytest.skip("only root can make its cgroups read-only for a test")
+        return start(*command, prefix=["unshare", "--mount", "sh", "-c", READ_ONLY_CGROUPS, "sh"], **options)
+
+    return begin
 
 
 @pytest.fixture

@@ -1,18 +1,12 @@
 """What containers and plain users lack: a cgroup they may write, the clone3 call. A run recovers and ends all the same."""
 
 import ctypes
-import os
+import functools
 import signal
 import struct
 
 import pytest
 
-READ_ONLY_CGROUPS = """
-while read -r _ _ _ _ place rest; do
-    case "$rest" in *" - cgroup2 "* | *" - cgroup "*) mount -o remount,bind,ro "$place" || exit 99 ;; esac
-done < /proc/self/mountinfo
-exec "$@"
-"""
 DAEMON = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -40,17 +34,11 @@ def refuse_clone3():
 
 
 @pytest.fixture(params=["read-only cgroups", "no clone3"])
-def start_lacking(request, start):
+def start_lacking(request, start, start_without_cgroups):
     """As `start`, in a place that lacks something."""
-
-    def begin(*command, **options):
-        if request.param == "no clone3":
-            return start(*command, prepare=refuse_clone3, **options)
-        if os.geteuid() != 0:
-            pytest.skip("only root can make its cgroups read-only for a test")
-        return start(*command, prefix=["unshare", "--mount", "sh", "-c", READ_ONLY_CGROUPS, "sh"], **options)
-
-    return begin
+    if request.param == "read-only cgroups":
+        return start_without_cgroups
+    return functools.partial(start, prepare=refuse_clone3)
 
 
 def wait_up(run):

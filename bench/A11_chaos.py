@@ -16,7 +16,6 @@ Needs root and iproute2. A11_PER_NODE (4) ranks, A11_APART (15) seconds from a f
 """
 
 import contextlib
-import json
 import os
 import pathlib
 import random
@@ -26,8 +25,8 @@ import sys
 import tempfile
 import time
 
-from killed_rank import BUILD, PEERS, VENV, script_steps, start
-from node_network import LEADER, Network, ip, is_possible, kill_node, pids_of, write_ssh
+from killed_rank import BUILD, PEERS, START_LIMIT, VENV, coordinator_of, run_events, script_steps, start
+from node_network import LEADER, Network, ip, is_possible, kill_node, pids_of, wait_for_nodes, write_ssh
 
 SECONDS = float(os.environ.get("A11_SECONDS", "600"))
 PER_NODE = int(os.environ.get("A11_PER_NODE", "4"))
@@ -35,7 +34,6 @@ APART = float(os.environ.get("A11_APART", "15"))
 SEED = int(os.environ.get("A11_SEED", str(random.SystemRandom().randrange(10**6))))
 NODES, LEASE, EVERY, WARM = 4, 2, 10, 40
 RANKS = NODES * PER_NODE
-START_LIMIT = 180.0
 UNPLUGGED_S = 10.0
 
 
@@ -71,23 +69,9 @@ class Job:
                 raise RuntimeError(f"the job did not get going: exit code {self.process.poll()}")
             time.sleep(0.2)
 
-    def wait_for_spare(self) -> None:
-        """The fork server of the fifth node has loaded torch."""
-        deadline = time.monotonic() + START_LIMIT
-        while len([e for e in self.events() if e["event"] == "node_joined"]) <= NODES and time.monotonic() < deadline:
-            time.sleep(0.2)
-        time.sleep(15)
-
-    def events(self) -> list[dict]:
-        lines = (self.run / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
-        return [json.loads(line) for line in lines]
-
     def pids(self) -> dict[int, int]:
         """Of the newest start of each rank."""
-        return {e["rank"]: e["pid"] for e in self.events() if e["event"] == "worker_started"}
-
-    def coordinator(self) -> int:
-        return [e["pid"] for e in self.events() if e["event"] in ("run_started", "coordinator_back")][-1]
+        return {event["rank"]: event["pid"] for event in run_events(self.run, "worker_started")}
 
     def agents(self, node: str) -> list[int]:
         """The processes that lead the node: children of the `muster agent` that ssh started."""
@@ -134,7 +118,7 @@ class Chaos:
 
     def kill_controller(self) -> str:
         if self.rng.random() < 0.5:
-            os.kill(self.job.coordinator(), signal.SIGKILL)
+            os.kill(coordinator_of(self.job.run), signal.SIGKILL)
             return "SIGKILL to the coordinator"
         node = self.rng.choice(self.job.busy_nodes())
         for pid in self.job.agents(node):
@@ -166,15 +150,15 @@ def run_to_the_end(folder: pathlib.Path, steps: int, hurt: bool) -> Job:
         try:
             job.wait_for_steps(WARM)
             if chaos:
-                job.wait_for_spare()
-            following = time.monotonic()
+                wait_for_nodes(job.run, NODES + 1)
+            began = following = time.monotonic()
             while job.process.poll() is None:
                 if chaos:
                     chaos.mend()
                     if time.monotonic() > following:
                         following += APART
                         with contextlib.suppress(ProcessLookupError):  # who was to be hit is being replaced
-                            say(f"{time.monotonic() - chaos_began(job):6.1f} s  {chaos.strike()}")
+                            say(f"{time.monotonic() - began:6.1f} s  {chaos.strike()}")
                 time.sleep(0.05)
         finally:
             if job.process.poll() is None:
@@ -185,10 +169,6 @@ def run_to_the_end(folder: pathlib.Path, steps: int, hurt: bool) -> Job:
         if job.process.returncode != 0:
             raise RuntimeError(f"the run ended with {job.process.returncode}: {(job.run / 'result.json').read_text()}")
         return job
-
-
-def chaos_began(job: Job) -> float:
-    return next(e["t_ns"] for e in job.events() if e["event"] == "run_started") / 1e9
 
 
 def steps_for(work: pathlib.Path) -> int:
@@ -215,9 +195,8 @@ def main() -> int:
             done, began, ended = jobs[what].times()
             times[what] = (ended - began) / 1e9
             say(f"{what}: {done} steps in {times[what]:.1f} s, {times[what] / done * 1e3:.1f} ms each")
-        for event in jobs["hurt"].events():
-            if event["event"] in ("fault", "recovered", "node_lost", "coordinator_back"):
-                say(f"  {event}")
+        for event in run_events(jobs["hurt"].run, "fault", "recovered", "node_lost", "coordinator_back"):
+            say(f"  {event}")
         equal = (work / "calm" / "weights").read_bytes() == (work / "hurt" / "weights").read_bytes()
     print(f"RESULT A11.goodput.fraction {times['calm'] / times['hurt']:.3f} 1")
     print(f"RESULT A11.weights_equal.count {int(equal)} count")

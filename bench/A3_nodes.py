@@ -22,7 +22,7 @@ import time
 
 import killed_rank
 from killed_rank import BUILD, PEERS, VENV, Job, muster_pid, script_steps, start, stop, wait_until_all_step
-from node_network import LEADER, Network, is_possible, kill_node, write_ssh
+from node_network import LEADER, Network, is_possible, kill_node, wait_for_nodes, write_ssh
 
 REPEATS = int(os.environ.get("A3_REPEATS", "5"))
 RANKS, WARM, EVERY, LEASE = 4, 30, 20, 15.0
@@ -41,17 +41,6 @@ def run_job(folder: pathlib.Path, nodes: list[str], number: str, ssh: pathlib.Pa
     return Job(process, lambda rank: script_steps(folder, rank), lambda rank: muster_pid(run, rank))
 
 
-def wait_for(folder: pathlib.Path, nodes: int) -> None:
-    """So many have joined, and their fork servers have loaded torch."""
-    log = folder / "run" / "events.jsonl"
-    deadline = time.monotonic() + killed_rank.START_LIMIT
-    while log.read_text().count('"node_joined"') < nodes:
-        if time.monotonic() > deadline:
-            raise RuntimeError("a node did not join")
-        time.sleep(0.1)
-    time.sleep(15)  # an import of torch by three nodes on this machine
-
-
 def once(victim_rank: int, silent: bool, shrinks: bool) -> float | None:
     nodes = 2 if shrinks else 3
     with tempfile.TemporaryDirectory(prefix="muster-a3-") as name, Network(nodes) as network:
@@ -59,7 +48,7 @@ def once(victim_rank: int, silent: bool, shrinks: bool) -> float | None:
         job = run_job(folder, network.nodes, "1:2" if shrinks else "2", write_ssh(folder))
         try:
             wait_until_all_step(job, RANKS, WARM)
-            wait_for(folder, nodes)
+            wait_for_nodes(folder / "run", nodes)
             node = network.node_of(job.pid_of(victim_rank))
             began = time.monotonic_ns()
             if silent:

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from killed_rank import stepper_programs
+from killed_rank import run_events, stepper_programs
 
 HANGS = int(os.environ.get("A4_HANGS", "50"))
 QUIET_S = float(os.environ.get("A4_QUIET_S", "120"))
@@ -67,14 +67,9 @@ class Job:
             lines = file.read().split(b"\n")[1:-1]
         return [json.loads(line) for line in lines]
 
-    def events(self, *names: str) -> list[dict]:
-        """All of these names so far."""
-        lines = (self.folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
-        return [event for event in map(json.loads, lines) if event["event"] in names]
-
     def is_calm(self, generation: int) -> bool:
         """It is the newest generation, and no fault of it was seen."""
-        last = self.events("hang", "fault", "generation_started")[-1]
+        last = run_events(self.folder, "hang", "fault", "generation_started")[-1]
         return last["event"] == "generation_started" and last["gen"] == generation
 
     def wait_until_warm(self) -> None:
@@ -93,7 +88,7 @@ class Job:
         raise RuntimeError("the job does not step")
 
     def pid(self, rank: int) -> int:
-        return [event["pid"] for event in self.events("worker_started") if event["rank"] == rank][-1]
+        return [event["pid"] for event in run_events(self.folder, "worker_started") if event["rank"] == rank][-1]
 
     def inject(self, rank: int, kind: str) -> int:
         """When, on CLOCK_MONOTONIC."""

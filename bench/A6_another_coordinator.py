@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from killed_rank import BUILD, VENV, pack_images
+from killed_rank import BUILD, VENV, coordinator_of, pack_images
 
 JOBS = int(os.environ.get("A6_JOBS", "2"))
 KILLS, APART, LIMIT = 3, 2.0, 60.0
@@ -65,11 +65,6 @@ def last_of(path: pathlib.Path) -> str:
         file.seek(max(0, path.stat().st_size - 4096))
         lines = file.read().split(b"\n")
     return lines[-2].decode() if len(lines) > 2 else ""
-
-
-def coordinator_of(run: pathlib.Path) -> int:
-    events = [json.loads(line) for line in lines_of(run / "events.jsonl")]
-    return [e["pid"] for e in events if e["event"] in ("run_started", "coordinator_back")][-1]
 
 
 def leader_of(agent: subprocess.Popen) -> int:

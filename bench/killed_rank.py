@@ -45,10 +45,20 @@ def script_steps(folder: pathlib.Path, rank: int) -> Steps:
     return [tuple(map(int, line.split())) for line in lines]
 
 
+def run_events(folder: pathlib.Path, *names: str) -> list[dict]:
+    """Those of a run so far; of these names, or all."""
+    lines = (folder / "events.jsonl").read_text().rpartition("\n")[0].splitlines()
+    return [event for event in map(json.loads, lines) if not names or event["event"] in names]
+
+
+def coordinator_of(folder: pathlib.Path) -> int:
+    return run_events(folder, "run_started", "coordinator_back")[-1]["pid"]
+
+
 def muster_pid(folder: pathlib.Path, rank: int) -> int:
-    for line in (folder / "events.jsonl").read_text().splitlines():
-        event = json.loads(line)
-        if event["event"] == "worker_started" and event["rank"] == rank:
+    """Of its first start."""
+    for event in run_events(folder, "worker_started"):
+        if event["rank"] == rank:
             return event["pid"]
     raise RuntimeError("no such worker")
 

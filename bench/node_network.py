@@ -11,6 +11,8 @@ import signal
 import subprocess
 import time
 
+from killed_rank import START_LIMIT, run_events
+
 LEADER = "10.77.0.254"
 
 
@@ -84,6 +86,16 @@ def kill_node(node: str) -> None:
         for pid in found:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+
+def wait_for_nodes(run: pathlib.Path, count: int) -> None:
+    """So many have joined, and their fork servers have loaded torch."""
+    deadline = time.monotonic() + START_LIMIT
+    while len(run_events(run, "node_joined")) < count:
+        if time.monotonic() > deadline:
+            raise RuntimeError("a node did not join")
+        time.sleep(0.1)
+    time.sleep(15)  # an import of torch by all nodes on this machine
 
 
 def write_ssh(folder: pathlib.Path) -> pathlib.Path:

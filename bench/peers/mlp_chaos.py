@@ -10,17 +10,15 @@ DIR/hang-R is taken by rank R, which then waits for a lock for ever. At the end 
 """
 
 import contextlib
-import os
 import pathlib
 import sys
 import threading
-import time
 
+import mlp
+import restartable
 import torch
 import torch.distributed as dist
 from torch import nn
-
-WIDTH, CLASSES, BATCH = 128, 10, 32
 
 
 def flat_gradients(model: nn.Module) -> torch.Tensor:
@@ -46,34 +44,23 @@ def main():
     folder, steps, every = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     dist.init_process_group("gloo")
     rank, world = dist.get_rank(), dist.get_world_size()
-    log = os.open(folder / f"rank-{rank}.steps", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    torch.manual_seed(0)
-    layers = [nn.Linear(64, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES))
+    log = restartable.StepLog(folder, rank)
+    model = mlp.make_model()
     gradients = flat_gradients(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    checkpoint, step = folder / "checkpoint.pt", 0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        step = state["step"]
+    checkpoint = folder / "checkpoint.pt"
+    step = restartable.load(checkpoint, model, optimizer)
     while step < steps:
-        generator = torch.Generator().manual_seed(step * world + rank)
-        inputs = torch.randn(BATCH, 64, generator=generator)
-        labels = torch.randint(CLASSES, (BATCH,), generator=generator)
+        inputs, labels = mlp.make_batch(step, rank, world)
         gradients.zero_()
         nn.functional.cross_entropy(model(inputs), labels).backward()
         dist.all_reduce(gradients)
         gradients /= world
         optimizer.step()
         step += 1
-        os.write(log, f"{attempt} {step} {time.monotonic_ns()}\n".encode())
+        log.write(step)
         if rank == 0 and step % every == 0:
-            part = checkpoint.with_suffix(".part")
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, part)
-            os.replace(part, checkpoint)
+            restartable.save(checkpoint, model, optimizer, step)
         hang_if_asked(folder, rank)
     if rank == 0:
         flat = torch.cat([p.detach().flatten() for p in model.parameters()])

@@ -5,51 +5,38 @@ DIR/rank-R.steps, the time being CLOCK_MONOTONIC at the end of the step; before 
     torchrun --standalone --nproc-per-node 8 mlp_ddp.py DIR STEPS EVERY
 """
 
-import os
 import pathlib
 import sys
-import time
 
+import mlp
+import restartable
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
-
-WIDTH, CLASSES, BATCH = 128, 10, 32
 
 
 def main():
     folder, steps, every = pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     dist.init_process_group("gloo")
     rank = dist.get_rank()
-    log = os.open(folder / f"rank-{rank}.steps", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+    log = restartable.StepLog(folder, rank)
     dist.all_reduce(torch.ones(1))
-    os.write(log, f"{attempt} 0 {time.monotonic_ns()}\n".encode())
-    torch.manual_seed(0)
-    layers = [nn.Linear(64, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU()]
-    model = nn.Sequential(*layers, nn.Linear(WIDTH, WIDTH), nn.ReLU(), nn.Linear(WIDTH, CLASSES))
+    log.write(0)
+    model = mlp.make_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    checkpoint, step = folder / "checkpoint.pt", 0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        step = state["step"]
+    checkpoint = folder / "checkpoint.pt"
+    step = restartable.load(checkpoint, model, optimizer)
     parallel = DistributedDataParallel(model)
     while step < steps:
-        generator = torch.Generator().manual_seed(step * dist.get_world_size() + rank)
-        inputs = torch.randn(BATCH, 64, generator=generator)
-        labels = torch.randint(CLASSES, (BATCH,), generator=generator)
+        inputs, labels = mlp.make_batch(step, rank, dist.get_world_size())
         nn.functional.cross_entropy(parallel(inputs), labels).backward()
         optimizer.step()
         optimizer.zero_grad()
         step += 1
-        os.write(log, f"{attempt} {step} {time.monotonic_ns()}\n".encode())
+        log.write(step)
         if rank == 0 and step % every == 0:
-            part = checkpoint.with_suffix(".part")
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, part)
-            os.replace(part, checkpoint)
+            restartable.save(checkpoint, model, optimizer, step)
 
 
 main()

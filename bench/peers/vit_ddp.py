@@ -5,11 +5,10 @@ AdamW, a checkpoint every EVERY steps by rank 0 and loaded at the start. After e
     torchrun --standalone --nproc-per-node 2 vit_ddp.py DIR STEPS EVERY
 """
 
-import os
 import pathlib
 import sys
-import time
 
+import restartable
 import torch
 import torch.distributed as dist
 from torch import nn
@@ -46,15 +45,10 @@ def main():
     torch.manual_seed(0)
     model = Vit()
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
-    checkpoint, step = folder / "checkpoint.pt", 0
-    if checkpoint.exists():
-        state = torch.load(checkpoint, weights_only=True)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        step = state["step"]
+    checkpoint = folder / "checkpoint.pt"
+    step = restartable.load(checkpoint, model, optimizer)
     parallel = DistributedDataParallel(model)
-    attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
-    log = os.open(folder / f"rank-{rank}.steps", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log = restartable.StepLog(folder, rank)
     while step < steps:
         generator = torch.Generator().manual_seed(step * world + rank)
         images = torch.randn(BATCH // world, 1, 28, 28, generator=generator)
@@ -63,11 +57,9 @@ def main():
         optimizer.step()
         optimizer.zero_grad()
         step += 1
-        os.write(log, f"{attempt} {step} {time.monotonic_ns()}\n".encode())
+        log.write(step)
         if rank == 0 and step % every == 0:
-            part = checkpoint.with_suffix(".part")
-            torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}, part)
-            os.replace(part, checkpoint)
+            restartable.save(checkpoint, model, optimizer, step)
 
 
 main()

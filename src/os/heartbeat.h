@@ -33,7 +33,7 @@ enum class Phase : std::uint32_t {
   kCheckpoint,
   kEval,
   kDone,
-  kRefused  ///< it ends, because of what it was given, before the first step of the run
+  kRefused  ///< it ends because of what it was given: before the first step, or its data is damaged
 };
 inline constexpr std::size_t kPhaseCount = 10;
 std::string_view NameOf(Phase phase);  ///< "init", "data", …

@@ -54,7 +54,9 @@ Result<Score> Evaluate(Task& task, Worker& worker, std::shared_ptr<const data::D
   Totals totals(by_rank ? world : options.virtual_shards);
   for (;;) {
     worker.heartbeat.Enter(os::Phase::kEval, worker.clock.Now());
-    const auto batch = MUSTER_TRY(Within("evaluation", loader->Next()));
+    auto next = Within("evaluation", loader->Next());
+    if (!next) NoteDataLoss(worker, next.error());
+    const auto batch = MUSTER_TRY(std::move(next));
     if (!batch) break;
     for (const data::MicroShard& shard : batch->shards()) {
       if (shard.valid == 0) continue;

@@ -215,7 +215,9 @@ class Run {
   Status Step() {
     timer_.Begin();
     timer_.Enter(os::Phase::kData);
-    const auto batch = MUSTER_TRY(loader_->Next());
+    auto next = loader_->Next();
+    if (!next) NoteDataLoss(worker_, next.error());
+    const auto batch = MUSTER_TRY(std::move(next));
     MUSTER_CHECK(batch.has_value());  // epochs have no end here
     const double loss = MUSTER_TRY(Gradients(*batch));
     if (!std::isfinite(loss)) return Diverged("the loss is " + std::to_string(loss));

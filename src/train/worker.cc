@@ -48,4 +48,9 @@ void NoteRefusal(Worker& worker, const Error& error) {
   worker.heartbeat.Enter(os::Phase::kRefused, worker.clock.Now());
 }
 
+void NoteDataLoss(Worker& worker, const Error& error) {
+  if (error.code() != Code::kDataLoss) return;
+  worker.heartbeat.Enter(os::Phase::kRefused, worker.clock.Now());
+}
+
 }  // namespace muster::train

@@ -29,6 +29,9 @@ Result<Worker> OpenWorker(const spec::WorkerEnv& env);
 /// Says on the heartbeat page that another start would end in the same way: `error` is of what the
 /// worker was given, flags, data or checkpoints, and this rank finished no step of the run.
 void NoteRefusal(Worker& worker, const Error& error);
+/// The same at any step, of an error of the dataset: one that became shorter or is damaged stays
+/// so.
+void NoteDataLoss(Worker& worker, const Error& error);
 
 /// After the death of another rank: the same worker in the next generation. Memory of the old group
 /// is gone. An error leaves a worker without a group.

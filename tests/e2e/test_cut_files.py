@@ -127,3 +127,17 @@ def test_a_run_has_the_error_as_its_root_cause(start, programs, packed):
     (told,) = [line for line in run.err.splitlines() if "failed after" in line]
     assert shorter(shard, was) in told
     run.assert_nothing_left()
+
+
+def test_a_run_that_loses_its_data_is_not_started_again(start, programs, packed):
+    (shard,) = packed.glob("*.arrow")
+    was = shard.stat().st_size
+    run = start("muster-train", "vit", "--data", packed, *TRAIN, binaries=programs)
+    run.wait_step(20)
+    os.truncate(shard, was // 3)
+    assert run.end() == 1, run.err
+    assert not run.log_exists(0, generation=2) and not run.log_exists(1, generation=2)
+    (told,) = [line for line in run.err.splitlines() if "failed after" in line]
+    assert shorter(shard, was) in told and "another start would end in the same way" in told
+    assert run.result()["restarts"] == 0
+    run.assert_nothing_left()

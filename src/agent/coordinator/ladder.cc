@@ -43,10 +43,11 @@ bool IsUsageError(const JobState& state, const Policy& policy) {
 }
 
 /// A worker of ours that says so itself. Once anybody has worked it is the place that is at fault,
-/// and the next start may be at another one.
+/// and the next start may be at another one; but who says it after steps of its own has lost what
+/// it had, its dataset, and a start that finds it lost as well would hide why.
 bool IsRefusal(const JobState& state) {
   const Fault& fault = *state.fault;
-  return fault.refused && IsOwnCrash(fault.ending) && !HasWorked(state);
+  return fault.refused && IsOwnCrash(fault.ending) && (fault.step > 0 || !HasWorked(state));
 }
 
 std::size_t Recent(const std::vector<Instant>& times, Instant now, nanoseconds period) {

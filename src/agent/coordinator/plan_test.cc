@@ -645,6 +645,20 @@ TEST(Advance, WhoRefusesEndsTheRunUntilSomebodyHasWorked) {
   }
 }
 
+TEST(Advance, WhoLosesItsDataAfterStepsOfItsOwnEndsTheRun) {
+  Job job(1);
+  job.policy.process_restarts = 100;
+  job.Begin();
+  job.state.ranks[0].step = 20;
+  job.state.ranks[0].refused = true;
+  job.Exit(0, {.code = 1});
+  job.Feed({.kind = Event::Kind::kStopped});
+  EXPECT_EQ(job.state.phase, Phase::kEnded);
+  EXPECT_EQ(job.state.verdict->exit_code, 1);
+  EXPECT_NE(job.state.verdict->reason.find("another start would end in the same way"),
+            std::string::npos);
+}
+
 TEST(Advance, ThreeGenerationsWithoutADurableStepAreEnough) {
   Job job(1);
   job.policy.process_restarts = 100;

@@ -32,46 +32,6 @@ std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string TypeText(const Field& field);
-
-std::string StructText(const Field& field) {
-  std::string text = "struct<";
-  for (std::size_t i = 0; i < field.children.size(); ++i) {
-    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", field.children[i].name,
-                        TypeText(field.children[i]));
-  }
-  return text + ">";
-}
-
-std::string TypeText(const Field& field) {
-  switch (field.type) {
-    case TypeId::kNull:
-      return "null";
-    case TypeId::kInt:
-      return fmt::format("{}int{}", field.is_signed ? "" : "u", field.bit_width);
-    case TypeId::kFloat:
-      return fmt::format("float{}", field.bit_width);
-    case TypeId::kBool:
-      return "bool";
-    case TypeId::kBinary:
-    case TypeId::kLargeBinary:
-      return "binary";
-    case TypeId::kUtf8:
-    case TypeId::kLargeUtf8:
-      return "string";
-    case TypeId::kFixedSizeBinary:
-      return fmt::format("binary[{}]", field.fixed_size);
-    case TypeId::kList:
-    case TypeId::kLargeList:
-      return fmt::format("list<{}>", TypeText(field.children[0]));
-    case TypeId::kFixedSizeList:
-      return fmt::format("list<{}>[{}]", TypeText(field.children[0]), field.fixed_size);
-    case TypeId::kStruct:
-      return StructText(field);
-  }
-  return "?";
-}
-
 /// Bytes are shown as their length and CRC-32, enough to compare with.
 Json BytesJson(ByteSpan bytes) {
   const auto crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
@@ -218,7 +178,8 @@ Json SplitJson(const data::SplitFolder& split) {
     rows += shard.rows;
     bytes += shard.bytes;
   }
-  for (const Field& field : split.schema().fields) columns[field.name] = TypeText(field);
+  for (const Field& field : split.schema().fields)
+    columns[field.name] = data::arrow::TypeText(field);
   return {{"split", split.place().name},
           {"folder", split.place().folder},
           {"rows", rows},
@@ -273,6 +234,7 @@ Result<int> List(const Arguments& arguments, bool json) {
     MUSTER_TRY(Print(Dump({{"dataset", arguments.folder}, {key, range ? rows : splits}})));
     return 0;
   }
+  if (places.empty()) MUSTER_TRY(PrintText("no splits\n"));
   for (const Json& split : splits) MUSTER_TRY(PrintText(SplitText(split)));
   return 0;
 }

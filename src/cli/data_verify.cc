@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -30,6 +31,11 @@ Json RecordedJson(const VerifyReport& report) {
   return {{"batches", recorded.batches}, {"rows", recorded.rows}, {"bytes", recorded.bytes}};
 }
 
+Json ErrorJson(const Error& error) {
+  return {
+      {"code", TraitsOf(error.code()).name}, {"message", error.message()}, {"hint", error.hint()}};
+}
+
 Json ReportJson(const VerifyReport& report) {
   Json damages = Json::array();
   for (const Damage& damage : report.first) {
@@ -48,13 +54,12 @@ Json ReportJson(const VerifyReport& report) {
                {"bytes", report.bytes},
                {"recorded", RecordedJson(report)},
                {"unlabelled", report.unlabelled},
+               {"without_image", report.without_image},
                {"damages", report.damages},
                {"first_damages", damages}};
-  if (report.unread) {
-    json["error"] = {{"code", TraitsOf(report.unread->code()).name},
-                     {"message", report.unread->message()},
-                     {"hint", report.unread->hint()}};
-  }
+  if (!report.unread.empty()) json["error"] = ErrorJson(report.unread[0]);
+  json["unread"] = Json::array();
+  for (const Error& error : report.unread) json["unread"].push_back(ErrorJson(error));
   return json;
 }
 
@@ -66,7 +71,7 @@ std::string_view Scope(const VerifyReport& report) {
 
 std::string Outcome(const VerifyReport& report) {
   if (report.damages > 0) return fmt::format("{} DAMAGED", report.damages);
-  return report.unread ? "NOT CHECKED" : "ok";
+  return report.unread.empty() ? "ok" : "NOT CHECKED";
 }
 
 /// "0 of ": how much was seen, where that is not all that there ought to be.
@@ -76,6 +81,12 @@ std::string Seen(const std::string& seen, const std::string& all) {
 
 std::string SizeText(std::uint64_t bytes) {
   return FormatBytes({static_cast<std::int64_t>(bytes)});
+}
+
+/// "  3 rows are without a label"; nothing of none.
+std::string Without(std::string_view what, std::uint64_t rows) {
+  if (rows == 0) return {};
+  return fmt::format("  {} {} without {}\n", rows, rows == 1 ? "row is" : "rows are", what);
 }
 
 std::string ReportText(const VerifyReport& report) {
@@ -89,10 +100,7 @@ std::string ReportText(const VerifyReport& report) {
                   Seen(std::to_string(report.batches), std::to_string(batches)),
                   Counted(batches, "batch", "es"), Seen(SizeText(report.bytes), all_bytes),
                   all_bytes, Scope(report), Outcome(report));
-  if (report.unlabelled > 0) {
-    text += fmt::format("  {} {} without a label\n", report.unlabelled,
-                        report.unlabelled == 1 ? "row is" : "rows are");
-  }
+  text += Without("a label", report.unlabelled) + Without("an image", report.without_image);
   for (const Damage& damage : report.first) text += "  " + PlainLine(damage.ToString()) + "\n";
   if (report.damages > report.first.size()) {
     text += fmt::format("  … and {} more\n", report.damages - report.first.size());
@@ -120,23 +128,24 @@ Result<int> Verify(const Arguments& arguments, bool json) {
   const auto places = MUSTER_TRY(Places(arguments));
   const std::vector<VerifyReport> reports = MUSTER_TRY(VerifyWithProgress(places));
   std::uint64_t damages = 0;
-  const Error* unread = nullptr;
+  std::vector<const Error*> unread;
   Json splits = Json::array();
   std::string text;
   for (const VerifyReport& report : reports) {
     damages += report.damages;
-    if (unread == nullptr && report.unread) unread = &*report.unread;
+    for (const Error& error : report.unread) unread.push_back(&error);
     splits.push_back(ReportJson(report));
     text += ReportText(report);
   }
   const Json document = {{"dataset", arguments.folder},
-                         {"ok", damages == 0 && unread == nullptr},
+                         {"ok", damages == 0 && unread.empty()},
                          {"damages", damages},
                          {"splits", splits}};
+  if (reports.empty()) text = "no splits\n";
   MUSTER_TRY(json ? Print(document.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n")
                   : PrintText(text));
-  if (unread != nullptr) PrintError(*unread, false);  // stdout has its document already
-  if (damages == 0) return unread == nullptr ? 0 : TraitsOf(unread->code()).exit_code;
+  for (const Error* error : unread) PrintError(*error, false);  // stdout has its document already
+  if (damages == 0) return unread.empty() ? 0 : TraitsOf(unread[0]->code()).exit_code;
   Note(fmt::format("muster: {} is damaged in {}; nothing was changed\n", arguments.folder,
                    Counted(damages, "place")));
   Note("  pack it again with --replace, or copy the named files again\n");

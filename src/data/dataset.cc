@@ -157,6 +157,7 @@ class ImageDataset final : public Dataset {
 Result<SplitPlace> PickSplit(const std::string& path, const std::string& wanted) {
   const auto places = MUSTER_TRY(SplitsNamed(path, wanted, MUSTER_TRY(FindSplits(path))));
   if (places.size() == 1) return places[0];
+  if (places.empty()) return Error(Code::kPrecondition, path + " has no splits");
   std::string known;
   for (const SplitPlace& place : places) known += (known.empty() ? "" : ", ") + place.name;
   return Error(Code::kInvalid, fmt::format("{} has several splits: {}", path, known),
@@ -169,9 +170,15 @@ Result<std::shared_ptr<const Dataset>> Dataset::Open(const std::string& path,
                                                      const OpenOptions& options) {
   const SplitPlace place = MUSTER_TRY(PickSplit(path, options.split));
   auto split = MUSTER_TRY(SplitFolder::Open(place));
-  const ImageColumns columns =
-      MUSTER_TRY(Within(place.folder, ImageColumns::Find(split->schema(), split->features())));
-  return std::shared_ptr<const Dataset>(std::make_shared<ImageDataset>(std::move(split), columns));
+  const auto columns = Within(place.folder, ImageColumns::Find(split->schema(), split->features()));
+  // A pack of ours has one, so it is the schema that is damaged.
+  if (!columns && split->has_manifest()) {
+    return Error(Code::kDataLoss,
+                 split->NameOf(split->schema_shard()) + " has no column of images any more",
+                 "'muster data verify' lists all that is damaged");
+  }
+  if (!columns) return columns.error();
+  return std::shared_ptr<const Dataset>(std::make_shared<ImageDataset>(std::move(split), *columns));
 }
 
 }  // namespace muster::data

@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import pytest
+from checksums import crc32c
 
 ROWS = 250
 
@@ -455,11 +456,29 @@ def test_what_may_not_be_read_is_denied_and_not_damaged(muster, programs, idx, o
     (open_path / "set" / what).chmod(0o755)
 
 
+def test_each_file_that_may_not_be_read_is_named(muster, programs, idx, open_path):
+    assert muster("data", "pack", idx, "set", "--shard-size", "20KB").code == 0
+    shards = sorted((open_path / "set").glob("*.arrow"))
+    hidden = [*shards[:2], open_path / "set/dataset_info.json", open_path / f"set/_muster/{shards[2].name}.idx"]
+    for path in hidden:
+        path.chmod(0)
+    done = as_nobody(programs, "data", "verify", "set", cwd=open_path)
+    assert done.returncode == 4 and "DAMAGED" not in done.stdout, done.stdout
+    assert all(path.name in done.stderr for path in hidden), done.stderr
+    report = json.loads(as_nobody(programs, "data", "verify", "set", "--json", cwd=open_path).stdout)
+    assert len(report["splits"][0]["unread"]) == len(hidden)
+
+
 def test_a_later_manifest_asks_for_a_later_program(muster, idx, tmp_path):
     assert muster("data", "pack", idx, "set").code == 0
     manifest = tmp_path / "set/_muster/manifest"
     content = bytearray(manifest.read_bytes())
     content[8] = 2
+    manifest.write_bytes(content)
+    done = muster("data", "verify", "set")
+    assert done.code == 1 and "1 DAMAGED" in done.out and "its checksum is that of version 1" in done.out
+    content[52:56] = bytes(4)
+    content[52:56] = crc32c(content).to_bytes(4, "little")
     manifest.write_bytes(content)
     done = muster("data", "verify", "set")
     assert done.code == 1 and "NOT CHECKED" in done.out

@@ -3,6 +3,7 @@
 hf_rows.py rows FOLDER       one JSON line a row: split, label, source, path, pixels' CRC-32, the encoded bytes' CRC-32
 hf_rows.py save FOLDER       a DatasetDict of images with all kinds of other columns
 hf_rows.py kinds FOLDER      sets in FOLDER as save_to_disk leaves them after all that people do before; a line for each
+hf_rows.py wide FOLDER       two sets in FOLDER that have a column of every kind whose Arrow type Muster reads
 hf_rows.py read FOLDER       for each set in FOLDER a line: its name, and what is read from it or why it is not
 """
 
@@ -117,10 +118,77 @@ def kinds(folder: str) -> None:
         "parts": train.train_test_split(test_size=0.5, seed=1),
         "joined": datasets.concatenate_datasets([train, loaded["test"]]),
         "mapped": train.map(lambda row: {"words": ["a"], "deep": {"x": 1.5, "flag": True}, "none": None}),
+        "absent": datasets.Dataset.from_dict(
+            {"image": [{"bytes": picture(1), "path": None}, None]}, datasets.Features({"image": datasets.Image()})
+        ),
+        "torn": datasets.Dataset.from_dict(
+            {"n": [1]}, info=datasets.DatasetInfo(description="half \ud83d of \\\udc00")
+        ),
+        "empty": datasets.DatasetDict({}),
     }
+    for kind in ("Audio", "Video", "Pdf", "Nifti", "Mesh"):
+        if hasattr(datasets, kind):
+            files = datasets.Dataset.from_dict({"x": [{"bytes": b"none of an image", "path": "x"}]})
+            made[kind] = files.cast_column("x", getattr(datasets, kind)(decode=False))
     for name, data in made.items():
         data.save_to_disk(str(root / "sets" / name))
         print(json.dumps(name))
+
+
+def wide(folder: str) -> None:
+    value = datasets.Value
+    features = {
+        "image": datasets.Image(),
+        "label": datasets.ClassLabel(names=["cat", "dog"]),
+        "sound": {"bytes": value("binary"), "path": value("string")},
+        "small": value("uint8"),
+        "half": value("float16"),
+        "long": value("large_string"),
+        "words": datasets.Sequence(value("string")),
+        "four": datasets.Sequence(value("float32"), length=4),
+        "parts": datasets.Sequence({"a": value("int32"), "b": value("string")}),
+        "large": datasets.LargeList(value("int64")),
+        "nested": {"x": value("float64"), "deep": {"y": value("bool"), "image": datasets.Image()}},
+        "listed": [{"x": value("int16")}],
+        "grid": datasets.Array2D(shape=(2, 2), dtype="int32"),
+        "none": value("null"),
+    }
+    encoded = {"bytes": picture(1), "path": None}
+    row = {
+        "image": encoded,
+        "label": 1,
+        "sound": encoded,
+        "small": 7,
+        "half": 0.5,
+        "long": "x",
+        "words": ["a"],
+        "four": [1, 2, 3, 4],
+        "parts": {"a": [1], "b": ["x"]},
+        "large": [5],
+        "nested": {"x": 1.5, "deep": {"y": True, "image": encoded}},
+        "listed": [{"x": 3}],
+        "grid": [[1, 2], [3, 4]],
+        "none": None,
+    }
+    info = {
+        "version": "1.2.3",
+        "supervised_keys": {"input": "image", "output": "label"},
+        "splits": {name: {"name": name, "num_bytes": 1, "num_examples": 2} for name in ("train", "test")},
+        "post_processed": {"features": {"x": {"dtype": "date32", "_type": "Value"}}, "resources_checksums": {}},
+    }
+    made = datasets.Dataset.from_list([row, row], features=datasets.Features(features), split="train")
+    made = made.cast_column("sound", datasets.Audio(decode=False))
+    languages = {  # which save_to_disk cannot write beside an image
+        "both": datasets.Translation(languages=["de", "en"]),
+        "any": datasets.TranslationVariableLanguages(languages=["de", "en"]),
+    }
+    said = {"both": {"de": "ja", "en": "yes"}, "any": {"de": "ja", "en": ["yes", "aye"]}}
+    spoken = datasets.Dataset.from_list([said], features=datasets.Features(languages), split="train")
+    for name, data in (("columns", made.with_format("numpy", columns=["label"])), ("languages", spoken)):
+        path = pathlib.Path(folder) / name
+        data.save_to_disk(str(path))
+        path /= "dataset_info.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | info))
 
 
 def what_is_read(folder: pathlib.Path) -> dict:
@@ -129,8 +197,8 @@ def what_is_read(folder: pathlib.Path) -> dict:
     read = {}
     for name, data in splits.items():
         content = hashlib.sha256()
-        for row in data.cast_column("image", datasets.Image(decode=False)):
-            content.update(repr(sorted(row.items())).encode())
+        for row in data.with_format("arrow"):
+            content.update(repr(row.to_pylist()).encode())
         read[name] = {
             "features": repr(sorted(data.features.to_dict().items())),
             "rows": content.hexdigest(),
@@ -150,4 +218,4 @@ def read(folder: str) -> None:
 
 if __name__ == "__main__":
     datasets.disable_progress_bars()
-    {"rows": rows, "save": save, "kinds": kinds, "read": read}[sys.argv[1]](sys.argv[2])
+    {"rows": rows, "save": save, "kinds": kinds, "wide": wide, "read": read}[sys.argv[1]](sys.argv[2])

@@ -171,7 +171,7 @@ class BatchReader {
 /// flatbuffers' verifier looks at the alignment of a vector's length only, not of its structs.
 template <typename Struct>
 bool Aligned(const flatbuffers::Vector<const Struct*>* vector) {
-  return vector == nullptr ||
+  return vector == nullptr || vector->size() == 0 ||  // of none, nothing is read
          reinterpret_cast<std::uintptr_t>(vector->Data()) % alignof(Struct) == 0;
 }
 

@@ -32,6 +32,8 @@ class StreamWalker {
   /// Reads the schema message.
   static Result<StreamWalker> Open(ByteSpan file);
   const Schema& schema() const { return schema_; }
+  /// Where the next message begins.
+  std::uint64_t next() const { return offset_; }
   /// The next batch; nullopt at the end-of-stream mark. A file that ends without the mark was cut.
   Result<std::optional<BatchFrame>> Next();
 

@@ -119,6 +119,18 @@ bool ChildCountFits(const Field& field) {
   return false;
 }
 
+void ReadExtension(const fb::Field& from, Field& field) {
+  if (from.custom_metadata() == nullptr) return;
+  for (const fb::KeyValue* pair : *from.custom_metadata()) {
+    if (pair->key() == nullptr || pair->value() == nullptr) continue;
+    if (pair->key()->string_view() == "ARROW:extension:name") {
+      field.extension = pair->value()->str();
+    } else if (pair->key()->string_view() == "ARROW:extension:metadata") {
+      field.extension_metadata = pair->value()->str();
+    }
+  }
+}
+
 Result<Field> ReadField(const fb::Field& from, int depth, std::size_t& budget) {
   Field field;
   field.name = from.name() == nullptr ? "" : from.name()->str();
@@ -127,6 +139,7 @@ Result<Field> ReadField(const fb::Field& from, int depth, std::size_t& budget) {
   if (budget-- == 0) return Error(Code::kPrecondition, "the schema has more than 10,000 fields");
   if (from.dictionary() != nullptr) return Refused(field.name, "dictionary encoding");
   MUSTER_TRY(ReadType(from, field));
+  ReadExtension(from, field);
   if (from.children() != nullptr) {
     for (const fb::Field* child : *from.children()) {
       field.children.push_back(MUSTER_TRY(ReadField(*child, depth + 1, budget)));

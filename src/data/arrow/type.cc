@@ -1,6 +1,58 @@
 #include "data/arrow/type.h"
 
+#include <fmt/format.h>
+
 namespace muster::data::arrow {
+namespace {
+
+std::string StructText(const Field& field) {
+  std::string text = "struct<";
+  for (std::size_t i = 0; i < field.children.size(); ++i) {
+    text += fmt::format("{}{}: {}", i == 0 ? "" : ", ", field.children[i].name,
+                        TypeText(field.children[i]));
+  }
+  return text + ">";
+}
+
+/// "datasets.features.features.Array2DExtensionType" is told as "Array2DExtensionType[[2, 3], …]".
+std::string ExtensionText(const Field& field) {
+  return field.extension.substr(field.extension.rfind('.') + 1) + field.extension_metadata;
+}
+
+}  // namespace
+
+std::string TypeText(const Field& field) {
+  if (!field.extension.empty()) return ExtensionText(field);
+  switch (field.type) {
+    case TypeId::kNull:
+      return "null";
+    case TypeId::kInt:
+      return fmt::format("{}int{}", field.is_signed ? "" : "u", field.bit_width);
+    case TypeId::kFloat:
+      return fmt::format("float{}", field.bit_width);
+    case TypeId::kBool:
+      return "bool";
+    case TypeId::kBinary:
+      return "binary";
+    case TypeId::kLargeBinary:
+      return "large_binary";
+    case TypeId::kUtf8:
+      return "string";
+    case TypeId::kLargeUtf8:
+      return "large_string";
+    case TypeId::kFixedSizeBinary:
+      return fmt::format("binary[{}]", field.fixed_size);
+    case TypeId::kList:
+      return fmt::format("list<{}>", TypeText(field.children[0]));
+    case TypeId::kLargeList:
+      return fmt::format("large_list<{}>", TypeText(field.children[0]));
+    case TypeId::kFixedSizeList:
+      return fmt::format("list<{}>[{}]", TypeText(field.children[0]), field.fixed_size);
+    case TypeId::kStruct:
+      return StructText(field);
+  }
+  return "?";
+}
 
 int Schema::IndexOf(std::string_view name) const {
   for (std::size_t i = 0; i < fields.size(); ++i) {

@@ -34,6 +34,8 @@ struct Field {
   std::int32_t bit_width = 0;   ///< kInt: 8 16 32 64; kFloat: 16 32 64
   std::int32_t fixed_size = 0;  ///< kFixedSizeBinary: bytes; kFixedSizeList: items
   std::vector<Field> children;  ///< kStruct: its fields; lists: the one item field
+  std::string extension;        ///< name of the extension type that it stores; empty: none
+  std::string extension_metadata;
   bool operator==(const Field&) const = default;
 };
 
@@ -46,6 +48,9 @@ struct Schema {
   /// The metadata value of a key, or empty.
   std::string_view Metadata(std::string_view key) const;
 };
+
+/// "struct<bytes: binary, path: string>", "list<int64>[3]", or the extension type's own name.
+std::string TypeText(const Field& field);
 
 Field Int64Field(std::string name);
 Field Utf8Field(std::string name);

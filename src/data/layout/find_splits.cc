@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
+#include <utility>
 
 #include "base/absent.h"
 #include "base/file_system.h"
@@ -63,16 +65,22 @@ Result<bool> IsSplitOfSorts(const std::string& folder) {
          MUSTER_TRY(IsThere(folder + "/_muster/manifest"));
 }
 
+void Prepend(std::vector<SetFinding> findings, SplitPlace& place) {
+  place.findings.insert(place.findings.begin(), std::make_move_iterator(findings.begin()),
+                        std::make_move_iterator(findings.end()));
+}
+
 /// What else is wrong with how the set names its splits.
 Status LookAround(const std::string& path, const std::string& text,
                   std::vector<SplitPlace>& places) {
   const std::string dict = path + std::string(kDict);
+  std::vector<SetFinding> findings;
   for (const std::string& what : CheckDatasetDictJson(text)) {
-    places.front().findings.push_back({dict, Error(Code::kDataLoss, what)});
+    findings.push_back({dict, Error(Code::kDataLoss, what)});
   }
   if (MUSTER_TRY(IsThere(path + std::string(kState))) &&
       MUSTER_TRY(IsThere(path + "/dataset_info.json"))) {
-    places.front().findings.push_back(
+    findings.push_back(
         {path + std::string(kState),
          Error(Code::kDataLoss, "Hugging Face datasets opens this split instead of those listed")});
   }
@@ -85,7 +93,21 @@ Status LookAround(const std::string& path, const std::string& text,
          path + "/" + name,
          {{dict, Error(Code::kDataLoss, fmt::format("it does not list the split '{}'", name))}}});
   }
+  if (findings.empty()) return Ok();
+  if (places.empty()) return std::move(findings[0].error).Within(findings[0].file);
+  Prepend(std::move(findings), places.front());
   return Ok();
+}
+
+/// Of a list of no splits: whether there are none.
+Status HoldsNone(const std::string& path) {
+  const auto names = PosixFiles().List(path).value_or(std::vector<std::string>());
+  const bool itself = MUSTER_TRY(IsThere(path + std::string(kState)));
+  const std::string inside = itself ? path : DatasetIn(path, names);
+  if (inside.empty()) return Ok();
+  return Error(Code::kDataLoss,
+               fmt::format("{}{} lists no splits, and {} is one", path, kDict, inside),
+               "copy or pack the set again; a split's own folder is a dataset too");
 }
 
 }  // namespace
@@ -126,6 +148,7 @@ Result<std::vector<SplitPlace>> FindSplits(const std::string& path, OnDamage dam
     }
     for (const std::string& split : *splits) places.push_back({split, path + "/" + split, {}});
     if (damage == OnDamage::kKeep) MUSTER_TRY(LookAround(path, text, places));
+    if (places.empty()) MUSTER_TRY(HoldsNone(path));
     return places;
   }
   const auto state = ReadState(path);
@@ -141,12 +164,18 @@ Result<std::vector<SplitPlace>> SplitsNamed(const std::string& path, const std::
   for (const SplitPlace& place : places) {
     known.push_back(place.name.empty() ? "one without a name" : place.name);
   }
-  if (!wanted.empty()) {
-    std::erase_if(places, [&](const SplitPlace& place) { return place.name != wanted; });
+  if (wanted.empty()) return places;
+  const auto found = std::ranges::find(places, wanted, &SplitPlace::name);
+  if (found == places.end()) {
+    return Error(Code::kNotFound, fmt::format("{} has no split '{}'", path, wanted),
+                 known.empty() ? "it has none" : fmt::format("it has: {}", fmt::join(known, ", ")));
   }
-  if (!places.empty()) return places;
-  return Error(Code::kNotFound, fmt::format("{} has no split '{}'", path, wanted),
-               fmt::format("it has: {}", fmt::join(known, ", ")));
+  std::vector<SetFinding> of_set;
+  for (SplitPlace& place : places) {
+    std::ranges::move(place.findings, std::back_inserter(of_set));
+  }
+  found->findings = std::move(of_set);
+  return std::vector<SplitPlace>{std::move(*found)};
 }
 
 }  // namespace muster::data

@@ -28,14 +28,15 @@ enum class OnDamage {
   kKeep,    ///< for who looks at all of a set: remembered, and gone on with what is left
 };
 
-/// The splits of a DatasetDict, or the one split that the folder is. NotFound when there is no
-/// dataset, Precondition when it is unfinished, DataLoss when its JSON is damaged; with kKeep a
-/// split whose state.json is damaged is found all the same, and so is one of ours that the
-/// DatasetDict does not list.
+/// The splits of a DatasetDict, which may have none, or the one split that the folder is. NotFound
+/// when there is no dataset, Precondition when it is unfinished, DataLoss when its JSON is damaged;
+/// with kKeep a split whose state.json is damaged is found all the same, and so is one of ours that
+/// the DatasetDict does not list.
 Result<std::vector<SplitPlace>> FindSplits(const std::string& path,
                                            OnDamage damage = OnDamage::kRefuse);
 
-/// Those of that name; all when it is empty. NotFound, naming those that there are.
+/// Those of that name, with the findings of all, as they are the set's; all when it is empty.
+/// NotFound, naming those that there are.
 Result<std::vector<SplitPlace>> SplitsNamed(const std::string& path, const std::string& wanted,
                                             std::vector<SplitPlace> places);
 

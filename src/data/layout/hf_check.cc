@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/layout/hf_features.h"
+#include "data/layout/hf_info.h"
 #include "data/layout/hf_json.h"
 #include "data/layout/strict_json.h"
 
@@ -92,6 +93,27 @@ const Json* Take(const Json& object, const char* key, Kinds kinds, Sentences& ou
   return object.contains(key) ? Need(object, key, kinds, out) : nullptr;
 }
 
+/// What with_format knows, the names of libraries that may be absent among them. Not "custom": it
+/// needs a function, which no JSON can hold.
+constexpr std::array<std::string_view, 16> kFormats{
+    "python", "arrow", "pa",      "pyarrow",    "numpy", "np",  "pandas", "pd",
+    "torch",  "pt",    "pytorch", "tensorflow", "tf",    "jax", "polars", "pl"};
+
+bool IsFormat(const std::string& name) {
+  return std::ranges::find(kFormats, name) != kFormats.end();
+}
+
+/// Formats that make arrays hand the words on to them; the others have few of their own.
+void CheckFormatWords(const std::string& format, const Json& words, Sentences& out) {
+  constexpr std::array<std::string_view, 6> kWithoutArrays{"python",  "arrow",  "pa",
+                                                           "pyarrow", "pandas", "pd"};
+  if (std::ranges::find(kWithoutArrays, format) == kWithoutArrays.end()) return;
+  for (const auto& [word, value] : words.items()) {
+    if (word == "token_per_repo_id" || (word == "lazy" && format == "python")) continue;
+    out.push_back(fmt::format("_format_kwargs.{} is nothing that the format {} has", word, format));
+  }
+}
+
 bool HasColumn(const arrow::Schema& schema, const Json& name) {
   return name.is_string() && schema.IndexOf(name.get<std::string>()) >= 0;
 }
@@ -99,12 +121,18 @@ bool HasColumn(const arrow::Schema& schema, const Json& name) {
 /// What load_from_disk looks up in any state.json.
 void CheckForeignState(const Json& state, const arrow::Schema* schema, Sentences& out) {
   Need(state, "_fingerprint", {kNull, kText}, out);
-  Need(state, "_format_kwargs", {kObject}, out);
-  Need(state, "_format_type", {kNull, kText}, out);
+  const Json* words = Need(state, "_format_kwargs", {kObject}, out);
+  const Json* format = Need(state, "_format_type", {kNull, kText}, out);
+  if (format != nullptr && format->is_string() && !IsFormat(format->get<std::string>())) {
+    out.push_back(fmt::format("_format_type is {}, which is no format", ShownJson(*format)));
+  } else if (format != nullptr && words != nullptr) {
+    CheckFormatWords(format->is_null() ? "python" : format->get<std::string>(), *words, out);
+  }
   Need(state, "_output_all_columns", {kFlag}, out);
   const Json* columns = Need(state, "_format_columns", {kNull, kText, kArray}, out);
-  if (columns != nullptr && columns->is_array() && schema != nullptr) {
-    for (const Json& column : *columns) {
+  if (columns != nullptr && !columns->is_null() && schema != nullptr) {
+    // A text is the name of one column.
+    for (const Json& column : columns->is_array() ? *columns : Json::array({*columns})) {
       if (HasColumn(*schema, column)) continue;
       out.push_back(fmt::format("_format_columns names {}, which is no column", ShownJson(column)));
     }
@@ -118,20 +146,6 @@ void CheckSplit(const Json& state, Sentences& out) {
   if (IsHfSplitName(split->get<std::string>())) return;
   out.push_back(fmt::format("_split is {}, which Hugging Face datasets takes for no split's name",
                             ShownJson(*split)));
-}
-
-/// Of the other keys that DatasetInfo has, those from which it makes something.
-void CheckOtherInfo(const Json& info, Sentences& out) {
-  const Json* version = Take(info, "version", {kNull, kText, kObject}, out);
-  if (version != nullptr && version->is_object()) Need(*version, "version_str", {kText}, out);
-  Take(info, "post_processed", {kNull, kObject}, out);
-  Take(info, "supervised_keys", {kNull, kArray, kObject}, out);
-  const Json* splits = Take(info, "splits", {kNull, kArray, kObject}, out);
-  if (splits == nullptr || splits->is_null()) return;
-  for (const Json& split : *splits) {
-    if (split.is_object()) continue;
-    out.push_back(fmt::format("splits holds {}, which is no split", ShownJson(split)));
-  }
 }
 
 /// What a pack wrote into the shards and, beside it, into dataset_info.json; null when no shard
@@ -154,6 +168,8 @@ bool IsWords(std::string_view text) {
   for (;;) {
     const auto dot = text.find('.');
     const std::string_view word = text.substr(0, dot);
+    // What stands for a lone surrogate is no letter.
+    if (word.find("\xef\xbf\xbd") != std::string_view::npos) return false;
     if (word.empty() || !std::ranges::all_of(word, IsWordByte)) return false;
     if (dot == std::string_view::npos) return true;
     text.remove_prefix(dot + 1);
@@ -196,7 +212,7 @@ Sentences CheckDatasetInfoJson(std::string_view text, const HfTruth& truth) {
     written["features"] = std::move(packed);
     CompareKeys(written, *info, out);
   } else if (const Json* features = Take(*info, "features", {kNull, kObject}, out)) {
-    if (features->is_object()) CheckFeatures(*features, truth.schema, out);
+    if (features->is_object()) CheckFeatures("features", *features, truth.schema, out);
   }
   CheckOtherInfo(*info, out);
   return out;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "data/layout/manifest.h"
+#include "data/layout/strict_json.h"
 
 namespace muster::data {
 namespace {
@@ -25,7 +26,7 @@ Json FeaturesJson(const std::vector<std::string>& label_names) {
 }
 
 Result<Json> Parse(std::string_view text, std::string_view what) {
-  Json json = Json::parse(text, nullptr, false);
+  Json json = Json::parse(WithoutLoneSurrogates(text), nullptr, false);
   if (json.is_discarded() || !json.is_object()) {
     return Error(Code::kDataLoss, fmt::format("{} is not a JSON object", what));
   }
@@ -60,6 +61,7 @@ Features FromJson(const Json& features) {
   for (const auto& [name, feature] : features.items()) {
     if (!feature.is_object()) continue;
     const std::string type = TextAt(feature, "_type");
+    if (!type.empty() && type != "Image") result.others.push_back(name);
     if (type == "Image" && result.image.empty()) result.image = name;
     if (type == "ClassLabel" && result.label.empty()) {
       result.label = name;
@@ -110,10 +112,12 @@ std::string StateJson(const std::vector<std::string>& files, std::string_view fi
               2);
 }
 
+std::string FingerprintOf(const Manifest& manifest) { return manifest.Id().Hex().substr(0, 16); }
+
 std::string StateJson(const Manifest& manifest, std::string_view split) {
   std::vector<std::string> names;
   for (const ShardEntry& shard : manifest.shards) names.push_back(shard.name);
-  return StateJson(names, manifest.Id().Hex().substr(0, 16), split);
+  return StateJson(names, FingerprintOf(manifest), split);
 }
 
 std::string DatasetDictJson(const std::vector<std::string>& splits) {
@@ -144,7 +148,7 @@ Result<State> ParseState(std::string_view text) {
     return Error(Code::kPrecondition, "the set is a selection of rows through an indices file",
                  "call flatten_indices() on it and save it again");
   }
-  State state{.split = TextAt(json, "_split")};
+  State state{.split = TextAt(json, "_split"), .fingerprint = TextAt(json, "_fingerprint")};
   for (const Json& file : *files) {
     const std::string name = file.is_object() ? TextAt(file, "filename") : std::string();
     if (!IsPlainName(name)) {
@@ -161,11 +165,13 @@ Result<State> ParseState(std::string_view text) {
 
 Result<std::vector<std::string>> ParseDatasetDict(std::string_view text) {
   const Json json = MUSTER_TRY(Parse(text, "dataset_dict.json"));
+  if (!json.contains("splits") || !json["splits"].is_array()) {
+    return Error(Code::kDataLoss, "dataset_dict.json lists no splits");
+  }
   std::vector<std::string> splits = TextsAt(json, "splits");
-  if (!splits.empty() && splits.size() != json["splits"].size()) {
+  if (splits.size() != json["splits"].size()) {
     return Error(Code::kDataLoss, "dataset_dict.json lists a split that has no name");
   }
-  if (splits.empty()) return Error(Code::kDataLoss, "dataset_dict.json lists no splits");
   for (const std::string& split : splits) {
     if (!IsPlainName(split)) {
       return Error(Code::kDataLoss, fmt::format("dataset_dict.json names the split '{}'", split));

@@ -1,5 +1,7 @@
 #include "data/layout/image_columns.h"
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 
 namespace muster::data {
@@ -29,7 +31,9 @@ Result<ImageColumns> ImageColumns::Find(const arrow::Schema& schema, const Featu
   ImageColumns columns;
   columns.image = schema.IndexOf(features.image);
   for (std::size_t i = 0; columns.image < 0 && i < schema.fields.size(); ++i) {
-    if (IsImage(schema.fields[i])) columns.image = static_cast<int>(i);
+    const bool other =
+        std::ranges::find(features.others, schema.fields[i].name) != features.others.end();
+    if (!other && IsImage(schema.fields[i])) columns.image = static_cast<int>(i);
   }
   if (columns.image < 0 || !IsImage(schema.fields[static_cast<std::size_t>(columns.image)])) {
     return Error(Code::kPrecondition, "the set has no column of encoded images",

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 #include "data/layout/little_endian.h"
 
@@ -112,6 +114,15 @@ std::uint32_t CrcOf(ByteSpan bytes) {
   return Crc32c(bytes.subspan(kHeaderBytes), Crc32c(zero, Crc32c(bytes.first(kCrcAt))));
 }
 
+/// Whether nothing but the version differs from what this program writes.
+bool HoldsAsOurs(ByteSpan bytes) {
+  std::vector<std::byte> ours(bytes.begin(), bytes.end());
+  std::vector<std::byte> version;
+  Put(version, kVersion);
+  std::ranges::copy(version, ours.begin() + kMagic.size());
+  return LoadLittle<std::uint32_t>(ours.data() + kCrcAt) == CrcOf(ours);
+}
+
 }  // namespace
 
 bool IsPlainName(std::string_view name) {
@@ -159,6 +170,10 @@ Result<Manifest> DecodeManifest(ByteSpan bytes) {
   LittleReader reader(bytes);
   if (AsText(reader.TakeBytes(kMagic.size())) != kMagic) return Damaged("it has another magic");
   if (const auto version = reader.Take<std::uint32_t>(); version != kVersion) {
+    if (HoldsAsOurs(bytes)) {
+      return Damaged(fmt::format("it says version {}, and its checksum is that of version {}",
+                                 version, kVersion));
+    }
     return Error(
         Code::kPrecondition,
         fmt::format("the manifest has version {}, this program reads {}", version, kVersion),

@@ -1,6 +1,6 @@
 #pragma once
 // `_muster/manifest`: what the shards of one split hold and the checksums to hold them against, in
-// one small binary file, so that opening a set reads no shard (docs/formats/dataset.md has the
+// one small binary file, so that opening a set reads no rows (docs/formats/dataset.md has the
 // bytes). Values; encode and decode are pure. Decoding bounds every count by the bytes that are
 // there, then checks the file's own CRC32C, names, sums and that frames are in order inside the
 // shard.

@@ -22,8 +22,10 @@ constexpr std::string_view kHint =
     "nothing that was read of it since was used; let nothing write into a set that is read, then "
     "look at it with 'muster data verify'";
 
-/// Nobody typed the name of a set's file: what cannot be one, such as a socket, is damage.
+/// Nobody typed the name of a set's file: one that is gone is damage, and so is what cannot be one,
+/// such as a socket.
 Error Failed(const std::string& what, int why) {
+  if (why == ENOENT) return Error(Code::kDataLoss, what.substr(what.find(' ') + 1) + " is gone");
   return OfContent(Status(ErrnoError(what, why)), Code::kDataLoss).error();
 }
 

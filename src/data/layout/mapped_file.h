@@ -23,7 +23,7 @@ namespace muster::data {
 
 class MappedFile {
  public:
-  /// NotFound, Denied, or DataLoss when it is no regular file.
+  /// Denied, or DataLoss when it is gone or no regular file.
   static Result<MappedFile> Open(const std::string& path);
   MappedFile() = default;
   MappedFile(MappedFile&& other) noexcept;
@@ -43,7 +43,8 @@ class MappedFile {
   ByteSpan bytes_;
   os::MapGuard guard_;
   /// The last byte that is not 0, at most kTail before the end: it is gone once the file was cut
-  /// anywhere before it, within its last page too, where no signal tells.
+  /// anywhere before it, within its last page too, where no signal tells. Whoever cuts the zeros
+  /// behind it takes nothing away: the rest of the page reads as the zeros that stood there.
   const volatile std::byte* mark_ = nullptr;
   std::byte marked_{};
 };

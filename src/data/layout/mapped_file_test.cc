@@ -49,6 +49,19 @@ TEST(MappedFile, ACutIsToldWhereverItIs) {
   }
 }
 
+TEST(MappedFile, ZerosAtTheEndThatAreCutAreReadAsTheyWere) {
+  const TempFolder folder;
+  const std::string path = folder / "file";
+  const std::string content = std::string(9000, 'x') + std::string("\xff\xff\xff\xff\0\0\0\0", 8);
+  for (std::size_t cut = 1; cut <= 5; ++cut) {
+    WriteFile(path, content);
+    const auto file = MappedFile::Open(path);
+    Cut(path, content.size() - cut);
+    EXPECT_EQ(AsText(file->bytes()) == content, cut <= 4);
+    EXPECT_EQ(file->Whole().has_value(), cut <= 4) << "the end mark's last byte is gone with 5";
+  }
+}
+
 TEST(MappedFile, WhatIsStillThereIsNoLoss) {
   const TempFolder folder;
   const std::string path = folder / "file";

@@ -38,15 +38,19 @@ Result<ByteSpan> RowEntries(ByteSpan file, std::uint64_t rows) {
   if (file.size() < kRowIndexHeader || magic != kMagic || entry_bytes != kRowEntryBytes) {
     return Error(Code::kDataLoss, "not a row index");
   }
+  // A later index would come with a later manifest, which is read first.
   if (version != kVersion) {
-    return Error(Code::kPrecondition, fmt::format("row index of version {}", version));
+    return Error(Code::kDataLoss, fmt::format("the row index says version {}, and the manifest "
+                                              "beside it goes with version {}",
+                                              version, kVersion));
   }
   if (reserved != 0) return Error(Code::kDataLoss, "the row index has a damaged header");
   const std::uint64_t have = (file.size() - kRowIndexHeader) / kRowEntryBytes;
   if (recorded != rows || have != rows || (file.size() - kRowIndexHeader) % kRowEntryBytes != 0) {
-    return Error(Code::kDataLoss, fmt::format("the row index has {} bytes and says {} rows, the "
-                                              "manifest says {}",
-                                              file.size(), recorded, rows));
+    return Error(Code::kDataLoss,
+                 fmt::format("the row index has {} bytes and says {} rows; the {} rows of the "
+                             "manifest need {} bytes",
+                             file.size(), recorded, rows, kRowIndexHeader + rows * kRowEntryBytes));
   }
   return file.subspan(kRowIndexHeader);
 }

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <optional>
 
+#include "base/crc32c.h"
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "base/text.h"
@@ -55,6 +57,26 @@ bool NamesOthers(const arrow::Schema& first, const arrow::Schema& other) {
   return said && says && *said != *says;
 }
 
+/// Whether the parts of the file up to `end` have their checksums.
+bool PartsHold(const ShardEntry& shard, ByteSpan file, std::uint64_t end) {
+  if (file.size() != shard.bytes) return false;
+  for (std::size_t part = 0; part * kPartBytes < end; ++part) {
+    const std::uint64_t at = part * kPartBytes;
+    const std::uint64_t size = std::min<std::uint64_t>(kPartBytes, file.size() - at);
+    if (Crc32c(file.subspan(at, size)) != shard.part_crcs[part]) return false;
+  }
+  return true;
+}
+
+/// A manifest whose own checksum holds, and that nothing here agrees with.
+bool IsOfAnother(const Manifest& manifest, const State& state, const std::string& folder) {
+  if (state.fingerprint.empty() || state.fingerprint == FingerprintOf(manifest)) return false;
+  return std::ranges::none_of(manifest.shards, [&](const ShardEntry& shard) {
+    const auto file = MappedFile::Open(folder + "/" + shard.name);
+    return file && PartsHold(shard, file->bytes(), 1);
+  });
+}
+
 Result<ShardEntry> Walk(ByteSpan file, const std::string& name) {
   ShardEntry shard{.name = name, .bytes = file.size()};
   auto walker = MUSTER_TRY(arrow::StreamWalker::Open(file));
@@ -85,7 +107,7 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, 
   split->place_ = place;
   auto state = ReadState(place.folder);
   if (damage == OnDamage::kRefuse && !state) return std::move(state).error();
-  const Status manifest = split->ReadManifest();
+  const Status manifest = split->ReadManifest(state ? *state : State());
   if (!manifest) MUSTER_TRY(split->Keep("_muster/manifest", manifest));
   split->lost_manifest_ = !manifest;
   // With neither a list of the shards nor checksums of them there is nothing to go on with.
@@ -96,12 +118,19 @@ Result<std::unique_ptr<SplitFolder>> SplitFolder::Open(const SplitPlace& place, 
   return split;
 }
 
-Status SplitFolder::ReadManifest() {
+Status SplitFolder::ReadManifest(const State& state) {
   if (!MUSTER_TRY(HasManifest(place_.folder))) return Ok();
   const std::string path = place_.folder + "/_muster/manifest";
   const std::string bytes =
       MUSTER_TRY(OfContent(PosixFiles().ReadAll(path, kMaxManifest), Code::kDataLoss));
-  manifest_ = MUSTER_TRY(Within(path, DecodeManifest(AsBytes(bytes))));
+  Manifest manifest = MUSTER_TRY(Within(path, DecodeManifest(AsBytes(bytes))));
+  if (IsOfAnother(manifest, state, place_.folder)) {
+    return Error(
+        Code::kDataLoss,
+        fmt::format("{} is of another set: neither state.json nor any shard fits it", path),
+        "copy or pack the set again, or delete _muster to read it without checksums");
+  }
+  manifest_ = std::move(manifest);
   has_manifest_ = true;
   return Ok();
 }
@@ -144,21 +173,36 @@ Status SplitFolder::CompareLists(const std::vector<std::string>& files) const {
   return Ok();
 }
 
-/// From the first shard that has one; where damage is kept and there is none, it stays empty.
+/// From the first shard where it is what was packed, so that no other file is held against a
+/// damaged one; else from the first that has one. Where damage is kept and there is none, it stays
+/// empty.
 Status SplitFolder::ReadSchema() {
-  for (std::size_t i = 0; i < manifest_.shards.size(); ++i) {
+  for (std::size_t i = 0; i < manifest_.shards.size() && !knows_schema_; ++i) {
     if (damages_[i]) continue;
-    const auto read = [&]() -> Status {
-      const std::string path = place_.folder + "/" + manifest_.shards[i].name;
-      const MappedFile file = MUSTER_TRY(MappedFile::Open(path));
-      schema_ = MUSTER_TRY(OpenStream(i, file)).schema();
-      return Ok();
-    }();
-    has_schema_ = read.has_value();
-    if (read) return Ok();
-    MUSTER_TRY(Settle(i, read));
+    auto head = ReadHead(i);
+    if (head && (!has_schema_ || head->checked)) {
+      schema_ = std::move(head->schema);
+      schema_shard_ = i;
+      has_schema_ = true;
+      knows_schema_ = head->checked;
+    }
+    // Behind one that is there, what is wrong with another is for who reads that.
+    if (!head && (damage_ == OnDamage::kKeep || !has_schema_)) {
+      MUSTER_TRY(Settle(i, Status(std::move(head).error())));
+    }
   }
   return Ok();
+}
+
+/// A set without checksums is taken at its word.
+Result<SplitFolder::Head> SplitFolder::ReadHead(std::size_t shard) const {
+  const ShardEntry& entry = manifest_.shards[shard];
+  const MappedFile file = MUSTER_TRY(MappedFile::Open(place_.folder + "/" + entry.name));
+  auto walker = OpenStream(shard, file);
+  const bool checked = !has_manifest_ || (walker && PartsHold(entry, file.bytes(), walker->next()));
+  MUSTER_TRY(file.Whole());
+  if (!walker) return std::move(walker).error();
+  return Head{.schema = walker->schema(), .checked = checked};
 }
 
 /// What a pack of ours wrote is in the format that we read, so there another one is damage.
@@ -191,7 +235,9 @@ Status SplitFolder::CheckSize(std::size_t i) const {
   const std::string path = place_.folder + "/" + shard.name;
   struct stat info{};
   if (::stat(path.c_str(), &info) < 0) {
-    return ErrnoError("stat " + path, errno).Hint("the shard is listed in the manifest");
+    const int why = errno;
+    if (why != ENOENT) return ErrnoError("stat " + path, why);
+    return Error(Code::kDataLoss, path + " is gone", "the manifest lists it; copy the set again");
   }
   if (static_cast<std::uint64_t>(info.st_size) == shard.bytes) return Ok();
   return Error(
@@ -222,6 +268,7 @@ Status SplitFolder::ReadFeatures() {
     features_ = **std::move(info);
     return Ok();
   }
+  if (**info != features_ && !knows_schema_) return NobodyKnows(**std::move(info));
   // Who keeps damage holds every key of it against the shards (hf_check.h).
   const bool looked_at_later = damage_ == OnDamage::kKeep && has_manifest_;
   if (**info == features_ || looked_at_later) return Ok();
@@ -230,6 +277,19 @@ Status SplitFolder::ReadFeatures() {
       Error(Code::kDataLoss,
             place_.folder + "/dataset_info.json names other columns or classes than the shards",
             "copy or pack the set again"));
+}
+
+/// The two disagree about the columns, and no shard's checksums say that it is right.
+Status SplitFolder::NobodyKnows(Features info) {
+  if (damage_ == OnDamage::kRefuse) {
+    return Error(Code::kDataLoss,
+                 fmt::format("{} fails the CRC32C of its part with the schema, and names other "
+                             "columns or classes than dataset_info.json",
+                             NameOf(schema_shard_)),
+                 "copy or pack the set again");
+  }
+  features_ = std::move(info);
+  return Ok();
 }
 
 /// What dataset_info.json says; nothing when it tells of no features, as of a set saved without
@@ -260,16 +320,27 @@ Result<ByteSpan> SplitFolder::Bytes(std::size_t shard) const {
                                               NameOf(shard), file.bytes().size(), entry.bytes));
   }
   const auto walker = MUSTER_TRY(OpenStream(shard, file));
-  if (walker.schema().fields != schema_.fields) {
-    return Error(Code::kDataLoss, NameOf(shard) + " has other columns than the first shard");
-  }
-  if (NamesOthers(schema_, walker.schema())) {
-    return Error(Code::kDataLoss, NameOf(shard) + " names other classes than the first shard",
-                 "its labels would be read wrongly; save or pack the set again");
+  // Who keeps damage reads a shard by its own schema where no other one is known to be right.
+  if (knows_schema_ || damage_ == OnDamage::kRefuse) {
+    MUSTER_TRY(CompareSchema(shard, walker.schema()));
   }
   lazy.file = std::move(file);
   lazy.mapped_file.store(&*lazy.file, std::memory_order_release);
   return lazy.file->bytes();
+}
+
+Status SplitFolder::CompareSchema(std::size_t shard, const arrow::Schema& schema) const {
+  const std::string other = manifest_.shards[schema_shard_].name;
+  if (schema.fields != schema_.fields) {
+    return Error(Code::kDataLoss,
+                 fmt::format("{} has other columns than {}", NameOf(shard), other));
+  }
+  if (NamesOthers(schema_, schema)) {
+    return Error(Code::kDataLoss,
+                 fmt::format("{} names other classes than {}", NameOf(shard), other),
+                 "its labels would be read wrongly; save or pack the set again");
+  }
+  return Ok();
 }
 
 Result<ByteSpan> SplitFolder::RowIndex(std::size_t shard) const {

@@ -38,10 +38,14 @@ class SplitFolder {
   const std::vector<ShardEntry>& shards() const { return manifest_.shards; }
   const Manifest& manifest() const { return manifest_; }
   const Features& features() const { return features_; }
-  /// Of the first whole shard; every shard is held against it when it is mapped.
+  /// Of the first shard whose checksums say that it is what was packed, else of the first; every
+  /// shard is held against it when it is mapped.
   const arrow::Schema& schema() const { return schema_; }
-  /// False when no shard has one, which only kKeep lets pass.
-  bool has_schema() const { return has_schema_; }
+  /// False when no shard has one, or none that is known to be right, which only kKeep lets pass:
+  /// no other file is to be judged by it then.
+  bool knows_schema() const { return knows_schema_; }
+  /// The shard that schema() is of.
+  std::size_t schema_shard() const { return schema_shard_; }
 
   /// What Open found wrong with a shard, whose batches are not to be read then; null: nothing.
   const Error* DamageOf(std::size_t shard) const;
@@ -65,10 +69,17 @@ class SplitFolder {
  private:
   struct Lazy;
   SplitFolder() = default;
-  Status ReadManifest();
+  Status ReadManifest(const State& state);
   Status FindShards(const std::vector<std::string>& files);
   Status CompareLists(const std::vector<std::string>& files) const;
   Status ReadSchema();
+  struct Head {
+    arrow::Schema schema;
+    bool checked = false;  ///< nothing says that it is not what was packed
+  };
+  Result<Head> ReadHead(std::size_t shard) const;
+  Status CompareSchema(std::size_t shard, const arrow::Schema& schema) const;
+  Status NobodyKnows(Features info);
   Result<arrow::StreamWalker> OpenStream(std::size_t shard, const MappedFile& file) const;
   Status ReadFeatures();
   Result<std::optional<Features>> ReadInfo() const;
@@ -88,6 +99,8 @@ class SplitFolder {
   bool has_manifest_ = false;
   bool lost_manifest_ = false;
   bool has_schema_ = false;
+  bool knows_schema_ = false;
+  std::size_t schema_shard_ = 0;
   Manifest manifest_;
   Features features_;
   arrow::Schema schema_;

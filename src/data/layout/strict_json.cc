@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -55,7 +56,34 @@ class Watch {
   bool too_deep_ = false;
 };
 
+/// The code unit of an escape "\uXXXX" at the start of `text`; 0: there is none.
+unsigned EscapedUnit(std::string_view text) {
+  if (!text.starts_with("\\u") || text.size() < 6) return 0;
+  unsigned unit = 0;
+  const auto [end, failed] = std::from_chars(text.data() + 2, text.data() + 6, unit, 16);
+  return failed == std::errc() && end == text.data() + 6 ? unit : 0;
+}
+
+bool IsHigh(unsigned unit) { return unit >= 0xd800 && unit < 0xdc00; }
+bool IsLow(unsigned unit) { return unit >= 0xdc00 && unit < 0xe000; }
+
 }  // namespace
+
+std::string WithoutLoneSurrogates(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view rest = text.substr(at);
+    const unsigned unit = EscapedUnit(rest);
+    const bool pair = IsHigh(unit) && IsLow(EscapedUnit(rest.substr(6)));
+    const bool lone = !pair && (IsHigh(unit) || IsLow(unit));
+    // Behind any backslash stands what it escapes: a second one begins nothing.
+    const std::size_t size = pair ? 12 : unit != 0 ? 6 : rest[0] == '\\' ? 2 : 1;
+    out += lone ? std::string_view("\\ufffd") : rest.substr(0, size);
+    at += size;
+  }
+  return out;
+}
 
 Result<Json> ParseStrictly(std::string_view text) {
   if (!IsUtf8(text)) return Error(Code::kDataLoss, "it is not UTF-8");
@@ -64,7 +92,7 @@ Result<Json> ParseStrictly(std::string_view text) {
   }
   Watch watch;
   Json json = Json::parse(
-      text,
+      WithoutLoneSurrogates(text),
       [&watch](int, Json::parse_event_t event, Json& parsed) { return watch.See(event, parsed); },
       false);
   if (json.is_discarded() || !json.is_object()) {

@@ -28,7 +28,7 @@ void CheckFile(const SplitFolder& split, const std::string& name, const HfTruth&
 
 void CheckHfFiles(const SplitFolder& split, VerifyReport& report) {
   const HfTruth truth{.manifest = split.has_manifest() ? &split.manifest() : nullptr,
-                      .schema = split.has_schema() ? &split.schema() : nullptr};
+                      .schema = split.knows_schema() ? &split.schema() : nullptr};
   CheckFile(split, "state.json", truth, CheckStateJson, report);
   CheckFile(split, "dataset_info.json", truth, CheckDatasetInfoJson, report);
 }

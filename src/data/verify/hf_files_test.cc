@@ -100,6 +100,42 @@ TEST_F(HfFiles, KeysThatHuggingFaceKnowsAreOfATypeThatItTakes) {
   }
 }
 
+TEST_F(HfFiles, OtherKeysAreRefusedAsHuggingFaceRefusesThem) {
+  const auto found = [&](const char* key, const Json& value) {
+    return FoundAfter("dataset_info.json", [&](Json& json) { json[key] = value; });
+  };
+  const auto good = [&](const char* key, const char* text) {
+    EXPECT_EQ(found(key, Json::parse(text)), "") << key << " " << text;
+  };
+  const auto bad = [&](const char* key, const char* text) {
+    EXPECT_NE(found(key, Json::parse(text)), "") << key << " " << text;
+  };
+  for (const char* text : {R"("1.2.30")", R"({"version_str": "0.0.0", "x": 1})"}) {
+    good("version", text);
+  }
+  for (const char* text : {R"("")", R"("abc")", R"("1.0")", R"("1.0.0.0")", R"("1..0")", "[]",
+                           R"({"version_str": "1"})", R"({"version_str": 1})", "{}", "true"}) {
+    bad("version", text);
+  }
+  for (const char* text : {"[]", R"(["a", 1])", "{}", R"({"input": "x"})"}) {
+    good("supervised_keys", text);
+  }
+  for (const char* text : {"[1, 2, 3]", R"({"in": "x"})", R"("")"}) bad("supervised_keys", text);
+  for (const char* text : {"[]", "{}", R"("")", "[{}]", R"([{"name": "a"}, {"name": "b"}])",
+                           R"({"x": {"name": 1, "shard_lengths": 7}, "y": {"name": "1"}})"}) {
+    good("splits", text);
+  }
+  for (const char* text :
+       {"[7]", R"("x")", "[{}, {}]", R"([{"name": "a"}, {"name": "a"}])", R"([{"title": "a"}])",
+        R"([{"name": []}])", R"({"x": {"name": 1}, "y": {"name": true}})", "true"}) {
+    bad("splits", text);
+  }
+  good("post_processed", R"({"features": {"x": {"dtype": "date32", "_type": "Value"}}, "y": 1})");
+  bad("post_processed", R"({"features": {"x": {"dtype": "zz", "_type": "Value"}}})");
+  bad("post_processed", R"({"features": []})");
+  bad("post_processed", "[]");
+}
+
 TEST_F(HfFiles, WhatReadersWouldReadInDifferentWaysIsRefused) {
   for (const std::string name : {"state.json", "dataset_info.json"}) {
     const std::string good = ReadFile(set_ + "/" + name);
@@ -107,7 +143,7 @@ TEST_F(HfFiles, WhatReadersWouldReadInDifferentWaysIsRefused) {
     EXPECT_NE(FoundIn(name, "\xef\xbb\xbf" + good), "");
     EXPECT_NE(FoundIn(name, "{\"x\": 1, \"x\": 1, " + inside).find("\"x\" stands twice"),
               std::string::npos);
-    for (const char* bad : {"NaN", "-Infinity", "\"\xff\"", "\"\\ud800\"", "'x'", "01"}) {
+    for (const char* bad : {"NaN", "-Infinity", "\"\xff\"", "\"\\ud80\"", "'x'", "01"}) {
       EXPECT_NE(FoundIn(name, "{\"x\": " + std::string(bad) + ", " + inside), "") << bad;
     }
     EXPECT_NE(
@@ -144,13 +180,50 @@ TEST_F(HfFiles, WithoutAManifestTheFeaturesAreHeldToTheColumns) {
   EXPECT_EQ(info([](Json& json) { json["features"]["more"] = {{"_type", "Image"}}; }),
             "features.more is no column of the shards");
   EXPECT_EQ(info([](Json& json) { json["features"]["source"]["dtype"] = "int64"; }),
-            "features.source.dtype is \"int64\", and string in the shards");
+            "features.source is int64, and string in the shards");
   EXPECT_EQ(info([](Json& json) { json["features"]["source"] = 7; }),
             "features.source is 7, which is no feature");
-  EXPECT_EQ(info([](Json& json) { json["features"]["source"] = {{"_type", "NewInSix"}}; }), "");
+  EXPECT_EQ(info([](Json& json) { json["features"]["source"] = {{"_type", "Imaqe"}}; }),
+            "features.source._type is \"Imaqe\", which is no kind of feature");
   EXPECT_EQ(info([](Json& json) { json["features"] = nullptr; }), "");
   EXPECT_EQ(info([](Json& json) { json.erase("features"); }), "");
   EXPECT_EQ(info([](Json& json) { json.erase("license"); }), "");
+}
+
+TEST_F(HfFiles, WithoutAManifestFeaturesAreHeldToTheArrowTypesAtAnyDepth) {
+  DropManifest();
+  const auto with = [&](const char* column, const char* feature) {
+    return FoundAfter("dataset_info.json",
+                      [&](Json& json) { json["features"][column] = Json::parse(feature); });
+  };
+  EXPECT_EQ(with("source", R"({"dtype": "zz", "_type": "Value"})"),
+            "features.source.dtype is \"zz\", which is no type's name");
+  EXPECT_EQ(
+      with("source", R"({"feature": {"dtype": "string", "_type": "Value"}, "_type": "List"})"),
+      "features.source is list<string>, and string in the shards");
+  EXPECT_EQ(with("source", R"([{"dtype": "int8", "_type": "Value"}])"),
+            "features.source is list<int8>, and string in the shards");
+  EXPECT_NE(with("source", R"({"a": {"dtype": "timestamp[us]", "_type": "Value"}})"), "");
+  EXPECT_EQ(with("source", R"([{"dtype": "timestamp[us]", "_type": "Value"}])"),
+            "features.source is list<timestamp[us]>, and string in the shards");
+  EXPECT_EQ(with("source", R"({"languages": ["b", "a"], "_type": "Translation"})"),
+            "features.source is struct<a: string, b: string>, and string in the shards");
+  EXPECT_NE(with("source", R"({"shape": [2, 3], "dtype": "int8", "_type": "Array2D"})"), "");
+  EXPECT_NE(with("source", R"({"_type": "Audio"})"), "");
+  EXPECT_EQ(with("source", R"({"dtype": "utf8", "_type": "Value"})"), "");
+  EXPECT_EQ(with("source", R"({"feature": {"_type": "Image"}, "size": 3, "_type": "List"})"),
+            "features.source.size is nothing that a List has");
+  EXPECT_EQ(FoundAfter("state.json", [](Json& json) { json["_format_type"] = "bogus"; }),
+            "_format_type is \"bogus\", which is no format");
+  EXPECT_EQ(FoundAfter("state.json", [](Json& json) { json["_format_columns"] = "imago"; }),
+            "_format_columns names \"imago\", which is no column");
+}
+
+TEST_F(HfFiles, ALoneSurrogateInAFreeTextIsOne) {
+  std::string info = ReadFile(set_ + "/dataset_info.json");
+  info.replace(info.find("\"description\": \"\""), 17,
+               R"("description": "\ud83d \\\udc00 \ud83d\ude00")");
+  EXPECT_EQ(FoundIn("dataset_info.json", info), "");
 }
 
 TEST(HfDict, SplitsThatAreNotListedAndListsThatAreNotSplitsAreDamage) {
@@ -183,17 +256,48 @@ TEST(HfDict, SplitsThatAreNotListedAndListsThatAreNotSplitsAreDamage) {
   EXPECT_NE(found(R"({"splits": ["train", "test"], "splits": ["train", "test"]})"), "");
   EXPECT_NE(found("\xef\xbb\xbf" + DatasetDictJson({"train", "test"})), "");
   EXPECT_NE(found(R"({"split": ["train", "test"]})"), "");
+  EXPECT_EQ(found(R"({"splits": []})"), dict + ": it does not list the split 'test'");
   std::filesystem::copy(set + "/test/state.json", set + "/state.json");
   std::filesystem::copy(set + "/test/dataset_info.json", set + "/dataset_info.json");
   EXPECT_NE(found(DatasetDictJson({"train", "test"})).find("instead of those listed"),
             std::string::npos);
 }
 
+TEST(HfDict, WhatIsFoundOfTheSetIsToldWhateverSplitIsNamed) {
+  const TempFolder folder;
+  const std::string set = folder / "set";
+  const TempFolder other;
+  std::filesystem::create_directories(set);
+  std::filesystem::rename(PackSample(other, 20), set + "/train");
+  std::filesystem::copy(set + "/train", set + "/test", std::filesystem::copy_options::recursive);
+  std::filesystem::copy(set + "/train", set + "/more", std::filesystem::copy_options::recursive);
+  WriteFile(set + "/dataset_dict.json", R"({"splits": ["train", "test"], "x": 1, "x": 1})");
+  for (const std::string split : {"train", "test", "more"}) {
+    auto places = SplitsNamed(set, split, *FindSplits(set, OnDamage::kKeep));
+    ASSERT_TRUE(places && places->size() == 1);
+    EXPECT_EQ(places->front().findings.size(), 2u) << "the key, and the split that is not listed";
+    EXPECT_EQ(VerifySplit(places->front()).damages, 2u) << split;
+  }
+  EXPECT_EQ(SplitsNamed(set, "none", *FindSplits(set)).error().code(), Code::kNotFound);
+}
+
+TEST(HfDict, ADictWithoutSplitsIsNoDamage) {
+  const TempFolder folder;
+  WriteFile(folder / "set/dataset_dict.json", R"({"splits": []})");
+  const auto places = FindSplits(folder / "set", OnDamage::kKeep);
+  ASSERT_TRUE(places) << places.error().ToString();
+  EXPECT_TRUE(VerifySplits(*places)->empty());
+  EXPECT_EQ(Dataset::Open(folder / "set").error().code(), Code::kPrecondition);
+  WriteFile(folder / "set/dataset_dict.json", R"({"splits": [], "x": 1, "x": 1})");
+  EXPECT_EQ(FindSplits(folder / "set", OnDamage::kKeep).error().code(), Code::kDataLoss);
+}
+
 TEST(HfDict, TheNameOfASplitIsWords) {
   for (const char* good : {"train", "a.b_c", "all", "train[:10%]+test[5:]", "übung", "7"}) {
     EXPECT_TRUE(IsHfSplitName(good)) << good;
   }
-  for (const char* bad : {"", "a-b", "a b", ".a", "a.", "a..b", "train+", "[:3]", "a/b"}) {
+  for (const char* bad :
+       {"", "a-b", "a b", ".a", "a.", "a..b", "train+", "[:3]", "a/b", "a\xef\xbf\xbd"}) {
     EXPECT_FALSE(IsHfSplitName(bad)) << bad;
   }
 }

@@ -17,10 +17,7 @@ namespace muster::data {
 
 ShardVerifier::ShardVerifier(const SplitFolder& split, std::size_t shard, VerifyReport& report,
                              std::function<void(std::uint64_t bytes)> on_read)
-    : split_(split), shard_(shard), report_(report), on_read_(std::move(on_read)) {
-  auto columns = ImageColumns::Find(split.schema(), split.features());
-  if (columns) columns_ = *columns;
-}
+    : split_(split), shard_(shard), report_(report), on_read_(std::move(on_read)) {}
 
 void ShardVerifier::Run() {
   ++report_.shards;
@@ -107,7 +104,12 @@ void ShardVerifier::CheckStream() {
   }
   if (!split_.has_manifest()) report_.bytes += file->size();
   auto walker = arrow::StreamWalker::Open(*file);
-  if (!walker && Whole([] {})) Add(-1, -1, walker.error().message());
+  if (!walker) {
+    if (Whole([] {})) Add(-1, -1, walker.error().message());
+    return;
+  }
+  schema_ = walker->schema();
+  if (auto columns = ImageColumns::Find(schema_, split_.features())) columns_ = *columns;
   const ByteSpan index = OpenIndex();
   std::uint64_t first_row = 0;
   for (std::size_t b = 0; b < entry().batches.size(); ++b) {
@@ -115,7 +117,7 @@ void ShardVerifier::CheckStream() {
     if (!Whole([&] { CheckBatch(b, *file, rest); })) return;
     first_row += entry().batches[b].frame.rows;
   }
-  if (walker) Whole([&] { CheckWalk(*walker); });
+  Whole([&] { CheckWalk(*walker); });
 }
 
 bool ShardVerifier::Whole(const std::function<void()>& piece) {
@@ -156,7 +158,7 @@ void ShardVerifier::CheckBatch(std::size_t b, ByteSpan file, ByteSpan index) {
   const BatchEntry& recorded = entry().batches[b];
   const auto number = static_cast<std::int64_t>(b);
   report_.rows += recorded.frame.rows;
-  const auto batch = arrow::ReadBatch(file, recorded.frame, split_.schema());
+  const auto batch = arrow::ReadBatch(file, recorded.frame, schema_);
   if (!batch) return Add(number, -1, batch.error().message());
   if (!columns_) return;
   const arrow::ArrayView& images = columns_->Images(*batch);
@@ -174,7 +176,11 @@ void ShardVerifier::CheckBatch(std::size_t b, ByteSpan file, ByteSpan index) {
   for (std::int64_t row = 0; row < batch->rows; ++row) {
     CheckLabel(number, *batch, row);
     if (image.IsNull(row) || images.IsNull(row)) {
-      Add(number, row, "the row holds no image bytes");
+      if (split_.has_manifest()) {
+        Add(number, row, "the row holds no image bytes");
+      } else {
+        ++report_.without_image;
+      }
     } else {
       CheckRow(number, row, images.Bytes(row), body, index);
     }

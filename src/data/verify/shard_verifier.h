@@ -46,6 +46,7 @@ class ShardVerifier {
   const std::size_t shard_;
   VerifyReport& report_;
   const std::function<void(std::uint64_t bytes)> on_read_;
+  arrow::Schema schema_;  ///< its own: that of another shard may be the damaged one
   std::optional<ImageColumns> columns_;
   bool shard_is_whole_ = true;  ///< nothing was found in the shard's own file
   bool frame_is_whole_ = true;  ///< of the batch that is looked at: its offsets are what was packed

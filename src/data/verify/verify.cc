@@ -74,9 +74,9 @@ void VerifyReport::Add(Damage damage) {
 
 void VerifyReport::AddError(const std::string& file, std::int64_t batch, const Error& error) {
   if (IsDamage(error)) return Add({file, batch, -1, error.message()});
-  if (unread) return;
+  if (unread.size() >= kMostListed) return;
   const bool named = error.message().find(file) != std::string::npos;
-  unread = named ? error : Error(error).Within(file);
+  unread.push_back(named ? error : Error(error).Within(file));
 }
 
 namespace {
@@ -91,7 +91,7 @@ struct Opened {
 /// Class names are of whole numbers in a column that is there.
 Status CheckLabelColumn(const SplitFolder& split) {
   const Features& features = split.features();
-  if (!split.has_schema() || features.label.empty() || features.label_names.empty()) return Ok();
+  if (!split.knows_schema() || features.label.empty() || features.label_names.empty()) return Ok();
   const int column = split.schema().IndexOf(features.label);
   if (column < 0) {
     return Error(Code::kDataLoss, fmt::format("there is no label column '{}'", features.label));
@@ -142,7 +142,10 @@ VerifyReport Sum(Opened& opened) {
     sum.recorded.bytes += shard.recorded.bytes;
     sum.damages += shard.damages;
     sum.unlabelled += shard.unlabelled;
-    if (!sum.unread) sum.unread = std::move(shard.unread);
+    sum.without_image += shard.without_image;
+    for (Error& error : shard.unread) {
+      if (sum.unread.size() < kMostListed) sum.unread.push_back(std::move(error));
+    }
     for (Damage& damage : shard.first) {
       if (sum.first.size() < kMostListed) sum.first.push_back(std::move(damage));
     }

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,9 +47,12 @@ struct VerifyReport {
   Extent recorded;  ///< what there ought to be of the three, where it is known; else what there is
   std::uint64_t damages = 0;
   std::uint64_t unlabelled = 0;  ///< rows whose label is null or −1: nothing is wrong with them
+  /// Rows without an image in a set that has no manifest: its writer left them so, and nothing is
+  /// wrong with them, though no training takes them.
+  std::uint64_t without_image = 0;
   /// Why something could not be looked at, which says nothing about its bytes: no permission, a
-  /// later format, no memory. Not counted in `damages`.
-  std::optional<Error> unread;
+  /// later format, no memory. Each names its file. Not counted in `damages`; at most 100.
+  std::vector<Error> unread;
   std::vector<Damage> first;  ///< at most 100
 
   void Add(Damage damage);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 
 #include "base/absent.h"
@@ -109,7 +110,7 @@ TEST_F(Damaged, EveryDamagedShardIsToldInOneGoInOrderForAnyNumberOfThreads) {
     ASSERT_EQ(report.damages, 3u) << report.first[0].ToString();
     EXPECT_EQ(report.first[0].ToString(), report.first[0].what) << "which names the file";
     EXPECT_NE(report.first[0].what.find("the manifest says"), std::string::npos);
-    EXPECT_NE(report.first[1].what.find("stat "), std::string::npos);
+    EXPECT_NE(report.first[1].what.find(" is gone"), std::string::npos);
     EXPECT_NE(report.first[2].what.find("CRC32C"), std::string::npos);
     EXPECT_EQ(done, all);
   }
@@ -281,11 +282,59 @@ TEST_F(Damaged, ALaterManifestIsNotDamage) {
   std::string content = ReadFile(manifest);
   content[8] = 2;
   WriteFile(manifest, content);
+  const VerifyReport flipped = VerifyAt(set_);
+  EXPECT_EQ(flipped.damages, 1u) << "the checksum is that of version 1";
+  EXPECT_TRUE(flipped.unread.empty());
+  std::memset(content.data() + 52, 0, 4);
+  const std::uint32_t crc = Crc32c(AsBytes(content));
+  std::memcpy(content.data() + 52, &crc, sizeof crc);
+  WriteFile(manifest, content);
   const VerifyReport report = VerifyAt(set_);
   EXPECT_EQ(report.damages, 0u);
-  ASSERT_TRUE(report.unread);
-  EXPECT_EQ(report.unread->code(), Code::kPrecondition);
-  EXPECT_NE(report.unread->hint().find("a later one"), std::string::npos);
+  ASSERT_EQ(report.unread.size(), 1u);
+  EXPECT_EQ(report.unread[0].code(), Code::kPrecondition);
+  EXPECT_NE(report.unread[0].hint().find("a later one"), std::string::npos);
+}
+
+TEST_F(Damaged, TheManifestOfAnotherSetIsTheOneThatIsWrong) {
+  for (const std::uint32_t rows : {60u, 450u}) {
+    const TempFolder elsewhere;
+    const std::string other = PackSample(elsewhere, rows, 60'000);
+    if (rows == 450) {  // shards of the same names and sizes
+      const TempFolder third;
+      WriteFile(third / "idx/train-images-idx3-ubyte", IdxImages(rows));
+      std::string labels = IdxLabels(rows);
+      std::ranges::reverse(labels.begin() + 8, labels.end());
+      WriteFile(third / "idx/train-labels-idx1-ubyte", labels);
+      auto input = OpenInput(third / "idx", {});
+      ASSERT_TRUE(data::Pack(PosixFiles(), *input, other,
+                             {.shard_size = {60'000}, .replace = true, .durable = false}));
+    }
+    const std::string mine = set_ + "/_muster/manifest";
+    const std::string good = ReadFile(mine);
+    ASSERT_NE(ReadFile(other + "/_muster/manifest"), good);
+    WriteFile(mine, ReadFile(other + "/_muster/manifest"));
+    const VerifyReport report = VerifyAt(set_);
+    ASSERT_EQ(report.damages, 1u) << report.first[1].ToString();
+    EXPECT_EQ(report.first[0].file, mine);
+    EXPECT_NE(report.first[0].what.find("is of another set"), std::string::npos);
+    EXPECT_EQ(report.rows, 450u);
+    EXPECT_NE(Dataset::Open(set_).error().message().find(mine), std::string::npos);
+    WriteFile(mine, good);
+  }
+  EXPECT_EQ(VerifyAt(set_).damages, 0u);
+}
+
+TEST_F(Damaged, AShardThatIsGoneIsDamageToEveryReader) {
+  for (const bool manifest : {true, false}) {
+    if (!manifest) std::filesystem::remove_all(set_ + "/_muster");
+    std::filesystem::remove(shards_[1]);
+    const auto opened = Dataset::Open(set_);
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().code(), Code::kDataLoss) << opened.error().ToString();
+    EXPECT_NE(opened.error().message().find(shards_[1]), std::string::npos);
+    EXPECT_EQ(VerifyAt(set_).damages, 1u);
+  }
 }
 
 TEST_F(Damaged, DatasetInfoIsHeldAgainstTheShards) {
@@ -377,7 +426,8 @@ TEST(Joined, ShardsThatNameOtherClassesAreNoSet) {
   const auto opened = Dataset::Open(set);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::kDataLoss);
-  EXPECT_EQ(opened.error().message(), "train/other.arrow names other classes than the first shard");
+  EXPECT_EQ(opened.error().message(),
+            "train/other.arrow names other classes than data-00000-of-00001.arrow");
   const VerifyReport report = VerifyAt(set);
   EXPECT_EQ(report.damages, 1u);
   EXPECT_EQ(report.rows, 20u);
@@ -393,7 +443,8 @@ TEST(Joined, ShardsOfOtherColumnsAreNoSet) {
   const auto opened = Dataset::Open(set);
   ASSERT_FALSE(opened);
   EXPECT_EQ(opened.error().code(), Code::kDataLoss);
-  EXPECT_EQ(opened.error().message(), "train/other.arrow has other columns than the first shard");
+  EXPECT_EQ(opened.error().message(),
+            "train/other.arrow has other columns than data-00000-of-00001.arrow");
   EXPECT_EQ(VerifyAt(set).damages, 1u);
 }
 

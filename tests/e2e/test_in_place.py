@@ -211,10 +211,12 @@ def test_many_deaths_at_any_moment_change_no_bit(train, equals_undisturbed, mode
     rng = random.Random(seed)
     # A save at every third step and an evaluation at every fifth: most deaths fall into one.
     words = ("--mode", mode, "--eval-every", 5)
-    run = train(4, 400, *words, every=3)
+    steps = 600
+    run = train(4, steps, *words, every=3)
     run.wait_step(10)
     kills = 0
-    while kills < 12 and run.process.poll() is None:
+    # Not at the end: whoever is killed there again and again before a step makes no progress, and that ends the run.
+    while kills < 12 and run.process.poll() is None and run.steps(0)[-1]["step"] < steps - 100:
         time.sleep(rng.uniform(0.05, 0.4))
         rank = rng.randrange(4)
         # A pid may have gone by itself; it is ours as long as the run lives, because the shim reaps late.
@@ -226,20 +228,22 @@ def test_many_deaths_at_any_moment_change_no_bit(train, equals_undisturbed, mode
     assert run.result()["restarts"] >= 3
     assert run.events("ranks_quiesced"), "none was recovered from in place"
     run.assert_nothing_left()
-    equals_undisturbed(run, 4, 400, *words, every=3)
+    equals_undisturbed(run, 4, steps, *words, every=3)
 
 
-def test_a_minute_of_chaos_ends_with_the_bits_of_an_undisturbed_run(train, equals_undisturbed):
+def test_faults_all_the_time_change_no_bit(train, equals_undisturbed):
     """Ranks and coordinators are killed, ranks are stopped, one of them each second or two; the seed is printed."""
     seed = random.SystemRandom().randrange(1 << 32)
     print(f"seed {seed}")
     chance, faults, began = random.Random(seed), [], time.monotonic()
-    run = train(4, 2000, every=200, flags=("--max-restarts", 1000))
+    # Two coordinators and no more: a fourth within a minute would end the run.
+    kinds = ["kill", "kill", "kill", "stop", "coordinator", "coordinator"]
+    chance.shuffle(kinds)
+    steps = 4000
+    run = train(4, steps, every=200, flags=("--max-restarts", 1000))
     run.wait_step(20)
     while run.process.poll() is None:
-        kind = chance.choices(["kill", "coordinator", "stop"], weights=[5, 2, 2])[0]
-        if kind == "coordinator" and faults.count(kind) == 3:  # a fourth within a minute ends the run
-            kind = "kill"
+        kind = kinds[len(faults)] if len(faults) < len(kinds) else chance.choice(["kill", "kill", "stop"])
         with contextlib.suppress(ProcessLookupError, KeyError):  # it may end meanwhile
             if kind == "coordinator":
                 os.kill(run.coordinator(), signal.SIGKILL)
@@ -251,8 +255,9 @@ def test_a_minute_of_chaos_ends_with_the_bits_of_an_undisturbed_run(train, equal
             run.process.wait(chance.uniform(1, 2))
     assert run.end() == 0, run.err
     print(faults)
-    assert len(faults) >= 5 and len(run.events("fault")) >= 3
+    # A rank that is killed while nobody knows yet that another is stopped belongs to the fault of that one.
+    assert len(faults) >= len(kinds) and len(run.events("fault")) >= 2
     for rank in range(4):
-        assert run.steps(rank)[-1]["step"] == 2000
+        assert run.steps(rank)[-1]["step"] == steps
     run.assert_nothing_left()
-    equals_undisturbed(run, 4, 2000)
+    equals_undisturbed(run, 4, steps)

@@ -23,9 +23,11 @@ bool AnyLives(const JobState& state, RankRange ranks) {
 
 }  // namespace
 
+/// What an agent said is not called taken before it is saved, and orders wait for that too: thousands
+/// of reports need not be saved one by one.
 void RunLoop::Hear(const Report& report) {
   std::visit([this](const auto& what) { On(what); }, report);
-  Save();
+  gang_ == nullptr ? Save() : SaveSoon();
 }
 
 void RunLoop::On(const report::ZygoteReady& report) {

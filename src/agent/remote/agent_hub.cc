@@ -65,6 +65,7 @@ HubPlace AgentHub::place() const {
 }
 
 void AgentHub::Release() {
+  if (release_timer_) loop_.Remove(*std::exchange(release_timer_, {}));
   for (const auto& [id, weak] : peers_) {
     if (const auto peer = weak.lock()) peer->Release();
   }

@@ -7,12 +7,16 @@
 //   data forward backward optimizer   max(2 s, StepTimes::Limit); 30 s before 8 steps are known
 //   checkpoint, eval                  60 s, 30 s without computing and without I/O
 //   comm                              none: whoever waits there is a victim of another rank
+//   comm, all ranks                   that of a step, 30 s at least: the one with the oldest
+//                                     collective, or the lowest
+//   comm, in state D                  that of a step, 5 s at least
 //   any, stopped by a signal          that of a step
 //
 // Only time in which it looked counts: who stopped the ranks for a while may have stopped us too.
 // What a debugger has is left alone, and with it everybody who waits for it.
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,7 +49,8 @@ class HangWatch {
   /// Another generation, or a pause: nobody is late.
   void Restart();
   /// What there is to say now; called some ten times a second. The same hang is said once.
-  std::optional<Hang> Look(const std::vector<RankSight>& ranks, Instant now);
+  /// `ranks`: all of the job.
+  std::optional<Hang> Look(std::span<const RankSight> ranks, Instant now);
 
  private:
   struct Stuck {
@@ -56,13 +61,16 @@ class HangWatch {
     std::chrono::nanoseconds moment{};   ///< since its heartbeat moved, as far as we looked
     std::chrono::nanoseconds idle{};     ///< since it computed or did I/O, of that
     std::chrono::nanoseconds stopped{};  ///< by a signal
+    std::chrono::nanoseconds blocked{};  ///< in state D, without computing
     bool traced = false;
     bool told = false;
   };
   std::chrono::nanoseconds StepLimit() const;
   void Note(Stuck& stuck, const RankSight& sight, std::chrono::nanoseconds passed);
   static void See(Stuck& stuck, const os::ProcessSight& sight, std::chrono::nanoseconds passed);
+  static std::string Say(const Stuck& stuck, std::chrono::nanoseconds time);
   std::optional<std::string> WhatOf(const Stuck& stuck) const;
+  std::optional<std::size_t> WhoKeepsAll(std::span<const RankSight> ranks) const;
 
   std::vector<Stuck> stuck_;
   StepTimes steps_;

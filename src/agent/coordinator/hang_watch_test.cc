@@ -92,6 +92,36 @@ TEST_F(HangWatchTest, FindsTheStoppedOneAmongThoseThatWait) {
   EXPECT_THAT(hang->what, testing::StartsWith("stopped by a signal for 1."));
 }
 
+TEST_F(HangWatchTest, BlamesTheOneThatTheKernelHoldsInACollective) {
+  for (std::uint32_t i = 0; i < 3; ++i) Put(i, Phase::kComm);
+  processes_[1].state = ProcessState::kUninterrupted;
+  EXPECT_FALSE(Wait(seconds(20))) << "it computes now and then";
+  computes_ = false;
+  const auto hang = Wait(seconds(6));
+  ASSERT_TRUE(hang);
+  EXPECT_EQ(hang->rank, Rank(1));
+  EXPECT_THAT(hang->what, testing::StartsWith("in comm, waiting in the kernel (state D), for 4."));
+}
+
+TEST_F(HangWatchTest, EndsACollectiveThatNobodyLeaves) {
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    Put(i, Phase::kComm);
+    ranks_[i].pulse.collective = i == 1 ? 7 : 8;
+  }
+  EXPECT_FALSE(Wait(seconds(26)));
+  const auto hang = Wait(seconds(4));
+  ASSERT_TRUE(hang);
+  EXPECT_EQ(hang->rank, Rank(1)) << "the others are in the next one";
+  EXPECT_THAT(hang->what, testing::EndsWith("as all ranks are"));
+  EXPECT_FALSE(Wait(seconds(60))) << "the same is said once";
+}
+
+TEST_F(HangWatchTest, WaitsForWhoHasNotComeToACollectiveYet) {
+  for (std::uint32_t i = 0; i < 3; ++i) Put(i, Phase::kComm);
+  ranks_[2].alive = false;  // it starts, or has finished
+  EXPECT_FALSE(Wait(std::chrono::minutes(10)));
+}
+
 TEST_F(HangWatchTest, LeavesWhatADebuggerHasAloneAndWhoeverWaitsForIt) {
   LetTheOthersWait();
   processes_[1].state = ProcessState::kTraced;

@@ -17,6 +17,7 @@ using std::chrono::seconds;
 constexpr nanoseconds kTick = milliseconds(10);  // USER_HZ is 100 on every Linux that we build for
 constexpr nanoseconds kShortestLook = milliseconds(50);
 constexpr nanoseconds kLongestLook = seconds(15);
+constexpr int kBlockedLooks = 3;
 constexpr int kIdleShare = 20;  // a thread that wakes up now and then is no work
 
 std::string Ranks(const std::vector<std::uint32_t>& ranks) {
@@ -46,6 +47,7 @@ void QuietWatch::See(Rank rank, const os::ProcessSight& process, std::uint64_t i
   seen.computes = is_new ? std::nullopt : std::optional(computes);
   seen.at = now;
   seen.stopped = process.state == os::ProcessState::kStopped;
+  seen.blocked = process.state == os::ProcessState::kUninterrupted ? seen.blocked + 1 : 0;
   seen.cpu_ticks = process.cpu_ticks;
   seen.io = io;
 }
@@ -54,16 +56,19 @@ std::optional<Quiet> QuietWatch::Look(const std::vector<RankStatus>& ranks, Inst
   Quiet quiet;
   std::size_t finished = 0, computing = 0;
   Instant last{};
+  std::optional<Rank> blocked;
   for (std::uint32_t i = 0; i < ranks.size(); ++i) {
     finished += ranks[i].state == RankState::kFinished ? 1 : 0;
     if (ranks[i].state != RankState::kRunning) continue;
     const Seen& seen = ranks_[i];
     if (!seen.computes || now - seen.at > kLongestLook) return std::nullopt;
     computing += *seen.computes ? 1 : 0;
-    if (seen.stopped && !quiet.stopped) quiet.stopped = Rank(i);
+    if (seen.stopped && !quiet.held) quiet.held = Rank(i);
+    if (seen.blocked >= kBlockedLooks && !blocked) blocked = Rank(i);
     last = std::max(last, seen.since);
     quiet.ranks.push_back(Rank(i));
   }
+  if (!quiet.held) quiet.held = blocked;
   if (finished != finished_) finish_ = now;
   finished_ = finished;
   last = std::max(last, finish_);
@@ -83,12 +88,13 @@ std::optional<Quiet> QuietWatch::Look(const std::vector<RankStatus>& ranks, Inst
 
 std::string QuietWatch::WhatOf(const std::vector<RankStatus>& ranks, Kind kind,
                                nanoseconds lasted) const {
-  std::vector<std::uint32_t> idle, busy, done, stopped;
+  std::vector<std::uint32_t> idle, busy, done, stopped, blocked;
   for (std::uint32_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i].state == RankState::kFinished) done.push_back(i);
     if (ranks[i].state != RankState::kRunning) continue;
     (*ranks_[i].computes ? busy : idle).push_back(i);
     if (ranks_[i].stopped) stopped.push_back(i);
+    if (ranks_[i].blocked >= kBlockedLooks) blocked.push_back(i);
   }
   const std::string time = profile::FormatSeconds(std::chrono::duration<double>(lasted).count());
   std::string what =
@@ -102,6 +108,10 @@ std::string QuietWatch::WhatOf(const std::vector<RankStatus>& ranks, Kind kind,
   if (!stopped.empty()) {
     what += fmt::format("; {} {} stopped by a signal", Ranks(stopped),
                         stopped.size() == 1 ? "is" : "are");
+  }
+  if (!blocked.empty()) {
+    what += fmt::format("; {} {} in the kernel (state D)", Ranks(blocked),
+                        blocked.size() == 1 ? "waits" : "wait");
   }
   if (!done.empty()) what += fmt::format("; {} finished", Ranks(done));
   return what;

@@ -25,8 +25,9 @@ namespace muster::agent {
 struct Quiet {
   std::vector<Rank> ranks;  ///< those that have not finished
   std::string what;         ///< "rank 1 stands still for 30 s …"
-  /// The lowest that a signal stopped: no need to look further for who is to blame.
-  std::optional<Rank> stopped;
+  /// The lowest that a signal stopped, or else that the kernel held all the time (state D): no need
+  /// to look further for who is to blame.
+  std::optional<Rank> held;
   bool acts = false;  ///< the user's limit is over
 };
 
@@ -49,6 +50,7 @@ class QuietWatch {
     std::uint64_t io = 0;
     std::optional<bool> computes{};
     bool stopped = false;
+    int blocked = 0;  ///< so many times in turn it was in state D
     Instant since{};  ///< it does the same, without I/O
   };
   enum class Kind { kLeft, kIdle, kWait };

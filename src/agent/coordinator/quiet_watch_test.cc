@@ -67,8 +67,20 @@ TEST_F(QuietWatchTest, NamesWhoIsStoppedAmongThoseThatWaitForIt) {
   processes_[1].state = os::ProcessState::kStopped;
   const auto quiet = Wait(minutes(6));
   ASSERT_TRUE(quiet);
-  EXPECT_EQ(quiet->stopped, Rank(1));
+  EXPECT_EQ(quiet->held, Rank(1));
   EXPECT_THAT(quiet->what, testing::EndsWith("; rank 1 is stopped by a signal"));
+}
+
+TEST_F(QuietWatchTest, NamesWhoTheKernelHoldsAllTheTime) {
+  processes_[0].state = os::ProcessState::kUninterrupted;
+  ASSERT_FALSE(Wait(minutes(1)));
+  processes_[0].state = os::ProcessState::kSleeping;
+  ASSERT_FALSE(Wait(seconds(5)));
+  processes_[2].state = os::ProcessState::kUninterrupted;
+  const auto quiet = Wait(minutes(6));
+  ASSERT_TRUE(quiet);
+  EXPECT_EQ(quiet->held, Rank(2)) << "rank 0 was held for a moment";
+  EXPECT_THAT(quiet->what, testing::EndsWith("; rank 2 waits in the kernel (state D)"));
 }
 
 TEST_F(QuietWatchTest, TellsOfOneThatTurnsWhileTheOthersWait) {

@@ -50,10 +50,10 @@ RunOutcome RunLoop::End() {
   const bool generations_stopped = generations_->Stop(seconds(1));
   outcome.hung_writer = node_end_->hung_writer || !generations_stopped || committed_->hangs();
   if (!node_end_->left_cgroup.empty()) {
-    console_->Say(
-        fmt::format("muster: the control group {} stays: something in it does not end; "
-                    "see its cgroup.procs, then remove it with rmdir",
-                    node_end_->left_cgroup));
+    console_->Say(fmt::format(
+        "muster: the control group {0} stays: something in it does not end; what it is: cat "
+        "{0}/*/cgroup.procs; once it has ended: find {0} -depth -type d -exec rmdir {{}} \\;",
+        node_end_->left_cgroup));
   }
   WriteFaults(true);
   ReportRecordLoss();

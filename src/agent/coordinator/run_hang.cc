@@ -6,12 +6,6 @@
 #include "agent/coordinator/run_loop.h"
 
 namespace muster::agent {
-namespace {
-
-// A process in the kernel (state D) does not die of SIGKILL.
-constexpr auto kDieLimit = std::chrono::seconds(5);
-
-}  // namespace
 
 void RunLoop::WatchForHangs() {
   // In any other phase ranks wait for us.
@@ -24,7 +18,8 @@ void RunLoop::WatchForHangs() {
     sights_[i].alive = i < state_.ranks.size() && state_.ranks[i].state == RankState::kRunning &&
                        kills_[i].hang.empty() && sights_[i].pulse.generation == state_.generation;
   }
-  const auto hang = hang_watch_.Look(sights_, clock_.Now());
+  const std::size_t ranks = std::min(sights_.size(), state_.ranks.size());
+  const auto hang = hang_watch_.Look(std::span(sights_).first(ranks), clock_.Now());
   if (hang) EndHang(*hang);
 }
 

@@ -26,7 +26,7 @@ void RunLoop::WatchForQuiet() {
   TakeStacks([] {},
              [this, generation, kills, quiet = *quiet](const auto& processes) {
                const auto clusters = stacks::ClustersOf(processes);
-               std::optional<Rank> outlier = quiet.stopped;
+               std::optional<Rank> outlier = quiet.held;
                if (!outlier && !clusters.empty()) outlier = Rank(clusters.front().ranks.front());
                NoteStacks(generation, outlier, processes);
                if (!kills || !outlier || state_.generation != generation) return;

@@ -23,8 +23,8 @@ bool AnyLives(const JobState& state, RankRange ranks) {
 
 }  // namespace
 
-/// What an agent said is not called taken before it is saved, and orders wait for that too: thousands
-/// of reports need not be saved one by one.
+/// What an agent said is not called taken before it is saved, and orders wait for that too:
+/// thousands of reports need not be saved one by one.
 void RunLoop::Hear(const Report& report) {
   std::visit([this](const auto& what) { On(what); }, report);
   gang_ == nullptr ? Save() : SaveSoon();
@@ -126,8 +126,10 @@ void RunLoop::On(const report::Progress& report) {
 void RunLoop::On(const report::Stopped& report) {
   if (report.generation < state_.generation) return;  // of an earlier stop, which was ordered twice
   if (report.left != 0) {
-    console_->Say(fmt::format("muster: {} processes do not die of SIGKILL; going on without them",
-                              report.left));
+    console_->Say(
+        fmt::format("muster: {} in the kernel (state D), where SIGKILL does not end it; "
+                    "going on without",
+                    Counted(report.left, "process", "es")));
   }
   Feed({.kind = Event::Kind::kStopped});
 }

@@ -3,11 +3,15 @@
 // this process is a NodeRunner; one of another host is reached by messages on the wire. Owner: the
 // coordinator's loop.
 
+#include <chrono>
 #include <functional>
 
 #include "agent/node/messages.h"
 
 namespace muster::agent {
+
+/// Who lives so long behind SIGKILL is in the kernel (state D): nobody waits for it.
+inline constexpr auto kDieLimit = std::chrono::seconds(5);
 
 /// On the coordinator's loop thread; may come from within Send and Poll.
 using OnReport = std::function<void(Report)>;

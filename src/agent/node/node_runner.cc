@@ -57,6 +57,7 @@ void NodeRunner::Do(const order::Seat& order) {
 
 Status NodeRunner::TakeSeat(std::uint32_t first) {
   if (std::exchange(seat_taken_over_, false) && ranks_.first == first) return Ok();
+  TellWords(true);  // of the ranks of an earlier seat, for which it soon has no words
   ranks_.first = first;
   pages_.emplace(MUSTER_TRY(HeartbeatPages::Create(ranks_)));
   for (std::uint32_t i = 0; i < ranks_.count; ++i) {
@@ -88,11 +89,11 @@ void NodeRunner::Do(const order::Start& order) {
   use_zygote_ = use_zygote_ && order.via_zygote;
   EnsureZygote();
   if (AwaitsZygote()) TellLoading();
-  StartWhenLoaded();
+  StartWhenClear();
 }
 
-void NodeRunner::StartWhenLoaded() {
-  if (!start_ || AwaitsZygote()) return;
+void NodeRunner::StartWhenClear() {
+  if (!start_ || AwaitsZygote() || MakesRoom()) return;
   const order::Start order = *std::exchange(start_, {});
   if (!shim_) return;  // that it is lost was said, and counts for what starts, too
   if (const Status started = StartGeneration(order); !started) {
@@ -100,6 +101,40 @@ void NodeRunner::StartWhenLoaded() {
   }
   Tell(report::Begun{order.generation});
   PublishLater();
+}
+
+/// A Start may find older processes of its ranks, and they go first: whoever was cut off hears in
+/// one moment that a rank is to be killed and started again, and of one that was started when the
+/// next fault struck its coordinator did not know. True while somebody is waited for.
+bool NodeRunner::MakesRoom() {
+  if (start_->generation <= generation_) return false;  // it is refused
+  const Instant now = options_.clock->Now();
+  for (const Rank rank : start_->ranks) {
+    if (!ranks_.Has(rank)) continue;
+    if (At(rank).starting) return true;
+    if (At(rank).pid == 0) continue;
+    Do(order::Kill{rank});
+    const Instant limit = *At(rank).killed + kDieLimit;
+    if (now < limit) {
+      if (room_) loop_.Remove(*room_);
+      room_ = loop_.At(limit, [this] {
+        room_.reset();
+        StartWhenClear();
+      });
+      return true;
+    }
+    GiveUpOn(rank);
+  }
+  return false;
+}
+
+/// It does nothing any more: whenever it leaves the kernel, it is dead.
+void NodeRunner::GiveUpOn(Rank rank) {
+  At(rank).pid = 0;
+  At(rank).starting = false;
+  At(rank).killed.reset();
+  logs_->Finish(rank, At(rank).spawned, options_.clock->Now() + seconds(1));
+  kept().Drop(RankName(rank));
 }
 
 /// Two processes of one rank must not be, whoever orders it.
@@ -123,7 +158,7 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
   stopping_ = false;
   words_until_.reset();
   for (const Rank rank : order.ranks) {
-    At(rank) = Worker{.spawned = order.generation};
+    At(rank) = Worker{.spawned = order.generation, .starting = true};
   }
   for (Worker& worker : workers_) worker.stepped = false;
   BeginRules();
@@ -164,8 +199,11 @@ void NodeRunner::Do(const order::GiveUp&) {
 }
 
 void NodeRunner::Do(const order::Kill& order) {
+  if (!ranks_.Has(order.rank)) return;
+  if (At(order.rank).killed) return;
   // One that is gone by now needs none; whoever waits for its death has a limit.
   if (shim_) static_cast<void>(shim_->Signal(SIGKILL, order.rank.value()));
+  At(order.rank).killed = options_.clock->Now();
 }
 
 void NodeRunner::Do(const order::Signal& order) {
@@ -179,7 +217,7 @@ void NodeRunner::Do(const order::TellWords& order) {
 }
 
 void NodeRunner::Do(const order::End&) {
-  for (auto* timer : {&publish_, &loading_, &words_retry_, &housekeep_}) {
+  for (auto* timer : {&publish_, &loading_, &room_, &words_retry_, &housekeep_}) {
     if (*timer) loop_.Remove(**timer);
     timer->reset();
   }

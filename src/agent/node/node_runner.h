@@ -81,8 +81,10 @@ class NodeRunner final : public Node {
   /// The newest process of a rank.
   struct Worker {
     Generation spawned;
-    int pid = 0;           ///< 0: it does not run
-    bool stepped = false;  ///< in this generation
+    bool starting = false;            ///< the shim was asked for it, and has not answered
+    int pid = 0;                      ///< 0: it does not run
+    std::optional<Instant> killed{};  ///< when that was ordered
+    bool stepped = false;             ///< in this generation
     os::Pulse pulse;
     Instant moved{};                          ///< when its heartbeat did
     std::optional<os::ProcessWatch> watch{};  ///< from its first look on
@@ -117,7 +119,9 @@ class NodeRunner final : public Node {
   void Do(const order::TakeStacks& order);
   void Do(const order::GiveUp& order);
   void Do(const order::End& order);
-  void StartWhenLoaded();
+  void StartWhenClear();
+  bool MakesRoom();
+  void GiveUpOn(Rank rank);
   Status CheckStart(const order::Start& order);
   Status StartGeneration(const order::Start& order);
   void Tell(Report report) { on_report_(std::move(report)); }
@@ -190,13 +194,14 @@ class NodeRunner final : public Node {
   Instant generation_begin_{};
   bool stopping_ = false;
   std::optional<Generation> stop_unanswered_;  ///< its generation
-  std::optional<order::Start> start_;          ///< waits for the zygote
+  std::optional<order::Start> start_;          ///< waits for the zygote, or for room
   std::vector<order::TellWords> words_;
   std::optional<Instant> words_until_;  ///< of this generation: how long crashes may speak
   Instant next_silent_look_{};
   Instant next_look_{};  ///< at processes that do not move
   std::optional<os::TimerId> publish_;
   std::optional<os::TimerId> loading_;
+  std::optional<os::TimerId> room_;
   std::optional<os::TimerId> words_retry_;
   std::optional<os::TimerId> housekeep_;
 };

@@ -97,6 +97,10 @@ void NodeRunner::Handle(const ShimMessage& message) {
   } else if (const auto* stopped = std::get_if<shim::Stopped>(&message)) {
     const Generation generation(stopped->generation);
     if (stop_unanswered_ && generation >= *stop_unanswered_) stop_unanswered_.reset();
+    for (std::uint32_t i = 0; i < ranks_.count; ++i) {
+      const Worker& worker = workers_[i];
+      if (worker.pid != 0 && worker.spawned <= generation) GiveUpOn(ranks_.At(i));
+    }
     Tell(report::Stopped{generation, stopped->left});
   }
 }
@@ -113,15 +117,18 @@ void NodeRunner::HandleStarted(const shim::Started& started) {
   const Rank rank(started.rank);
   const Generation spawned(started.generation);
   if (!ranks_.Has(rank)) return;  // of an earlier seat
+  const bool current = At(rank).spawned == spawned;
+  if (current) At(rank).starting = false;
   if (started.error != 0) {
-    return Tell(
-        report::Exited{rank, spawned, 0,
-                       Ending{.start_error = started.error,
-                              .time = options_.clock->Now(),
-                              .advice = StartAdvice(options_.job->program, started.error)}});
+    Tell(report::Exited{rank, spawned, 0,
+                        Ending{.start_error = started.error,
+                               .time = options_.clock->Now(),
+                               .advice = StartAdvice(options_.job->program, started.error)}});
+  } else {
+    if (current) At(rank).pid = started.pid;
+    Tell(report::Started{rank, spawned, started.pid, started.forked != 0});
   }
-  if (At(rank).spawned == spawned) At(rank).pid = started.pid;
-  Tell(report::Started{rank, spawned, started.pid, started.forked != 0});
+  StartWhenClear();
 }
 
 /// All that crash in a generation share one wait, and who dies of being stopped has none.
@@ -140,6 +147,7 @@ void NodeRunner::HandleExited(const shim::Exited& exited) {
   const bool current = spawned == At(rank).spawned;
   if (current) {
     At(rank).pid = 0;
+    At(rank).killed.reset();
     // A fault is judged by what every rank had published by then.
     if (stopping_) {
       Tell(report::Progress{.places = {{rank, pages_->Read(rank)}}, .missed = pages_->missed()});
@@ -161,6 +169,7 @@ void NodeRunner::HandleExited(const shim::Exited& exited) {
   logs_->Finish(rank, spawned, options_.clock->Now() + seconds(1));
   if (current) kept().Drop(RankName(rank));
   Tell(std::move(report));
+  StartWhenClear();
 }
 
 /// Whatever was below it goes before anybody hears of it: who is started next meets none of it, and
@@ -190,11 +199,7 @@ void NodeRunner::ForgetWorkers() {
   start_.reset();
   zygote_alive_ = zygote_ready_ = false;
   for (std::uint32_t i = 0; i < ranks_.count; ++i) {
-    const Rank rank = ranks_.At(i);
-    if (At(rank).spawned == Generation()) continue;
-    At(rank).pid = 0;
-    logs_->Finish(rank, At(rank).spawned, options_.clock->Now() + seconds(1));
-    kept().Drop(RankName(rank));
+    if (workers_[i].spawned != Generation()) GiveUpOn(ranks_.At(i));
   }
 }
 
@@ -266,7 +271,7 @@ void NodeRunner::TellLoading() {
                               WhatItLoads(*options_.job), kZygoteLoads.count()));
     }
     if (AwaitsZygote()) TellLoading();
-    StartWhenLoaded();
+    StartWhenClear();
   });
 }
 
@@ -276,14 +281,14 @@ void NodeRunner::HandleZygote(const shim::Zygote& zygote) {
     if (zygote.ready == 0 || std::exchange(zygote_ready_, true)) return;
     zygote_was_ready_ = true;
     Tell(report::ZygoteReady{zygote.pid});
-    return StartWhenLoaded();
+    return StartWhenClear();
   }
   zygote_alive_ = false;
   ++zygote_deaths_;
   if (!zygote_ready_ && !zygote_was_ready_) BreakZygote(WhyNoZygote(zygote));
   // When a generation is about to end, its workers are too: the next start sees to it.
   if (!stopping_ || start_) EnsureZygote();
-  StartWhenLoaded();
+  StartWhenClear();
 }
 
 void NodeRunner::BreakZygote(std::string why) {

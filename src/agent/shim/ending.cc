@@ -10,22 +10,42 @@ namespace {
 constexpr std::int64_t kMillisecond = 1'000'000;
 // A process in state D does not die of SIGKILL. It is reported, never waited for.
 constexpr std::int64_t kKillLimitNs = 5'000 * kMillisecond;
+constexpr std::int64_t kUndyingLimitNs = 200 * kMillisecond;
 constexpr std::int64_t kForkLimitNs = 500 * kMillisecond;
 
 }  // namespace
 
 void Shim::SignalWorkers(const Signal& signal) {
-  for (const Worker& worker : workers_) {
+  for (Worker& worker : workers_) {
     if (worker.state != Worker::State::kRunning) continue;
     if (signal.rank != kAllRanks && signal.rank != worker.started.rank) continue;
     if (signal.only_if_caught != 0 && !CatchesSignal(worker.started.pid, signal.signal)) continue;
     PidfdSignal(worker.pidfd, signal.signal);
+    if (signal.signal == SIGKILL && worker.killed_ns == 0) worker.killed_ns = NowNs();
   }
 }
 
 std::uint32_t Shim::CountInState(Worker::State state) const {
   std::uint32_t count = 0;
   for (const Worker& worker : workers_) count += worker.state == state ? 1 : 0;
+  return count;
+}
+
+/// Who has something to finish, or may yet begin.
+bool Shim::AnyUsesGrace() const {
+  for (const Worker& worker : workers_) {
+    if (worker.state == Worker::State::kRunning && worker.killed_ns == 0) return true;
+  }
+  return AnyInState(Worker::State::kForking);
+}
+
+/// Of these SIGKILL had its time before.
+std::uint32_t Shim::CountUndying() const {
+  std::uint32_t count = 0;
+  for (const Worker& worker : workers_) {
+    const bool killed = worker.state == Worker::State::kRunning && worker.killed_ns != 0;
+    if (killed && kill_began_ns_ - worker.killed_ns >= kKillLimitNs) ++count;
+  }
   return count;
 }
 
@@ -50,6 +70,9 @@ void Shim::BeginKill() {
   ending_ = Ending::kKill;
   stop_signal_ = SIGKILL;
   kill_began_ns_ = NowNs();
+  for (Worker& worker : workers_) {
+    if (worker.killed_ns == 0) worker.killed_ns = kill_began_ns_;
+  }
   if (leaving_) LoseZygote();
 }
 
@@ -75,14 +98,15 @@ bool Shim::NothingLeft() {
 
 void Shim::ContinueEnding() {
   if (ending_ == Ending::kTerm) {
-    const bool mains_gone =
-        !AnyInState(Worker::State::kRunning) && !AnyInState(Worker::State::kForking);
-    if (!mains_gone && NowNs() < deadline_ns_) return;
+    if (AnyUsesGrace() && NowNs() < deadline_ns_) return;
     BeginKill();
   }
   if (ending_ != Ending::kKill) return;
   const bool done = NothingLeft();
-  if (!done && NowNs() - kill_began_ns_ < kKillLimitNs) return;
+  const std::uint32_t undying = AnyInState(Worker::State::kForking) ? 0 : CountUndying();
+  const bool known = undying > 0 && left_ <= undying;
+  const std::int64_t limit_ns = known ? kUndyingLimitNs : kKillLimitNs;
+  if (!done && NowNs() - kill_began_ns_ < limit_ns) return;
   stopped_ = Stopped{};
   stopped_.header.type = Type::kStopped;
   stopped_.left = done ? 0 : left_;

@@ -37,6 +37,7 @@ struct Worker {
   bool report_start = false;
   bool report_exit = false;
   bool forked = false;
+  std::int64_t killed_ns = 0;  ///< when SIGKILL was sent; 0: it was not
   int pidfd = -1;
   int logs[2] = {-1, -1};  ///< read ends of its pipes
   Packet request{};        ///< kQueued: what asked for it
@@ -96,6 +97,8 @@ class Shim {
   bool NothingLeft();
   std::uint32_t CountInState(Worker::State state) const;
   bool AnyInState(Worker::State state) const { return CountInState(state) > 0; }
+  bool AnyUsesGrace() const;
+  std::uint32_t CountUndying() const;
   void ControllerGone();
 
   int control_ = -1;

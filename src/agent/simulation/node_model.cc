@@ -32,7 +32,7 @@ NodeModel::NodeModel(World& world, Truth& truth, const Program& program, const M
   life_.After(world_.Delay(milliseconds(100), seconds(9)), [this] {
     loaded_ = true;
     Tell(report::ZygoteReady{kPid});
-    StartWhenLoaded();
+    StartWhenClear();
   });
 }
 
@@ -40,6 +40,11 @@ NodeModel::~NodeModel() { truth_.Orphan(this); }
 
 void NodeModel::Send(const Order& order) {
   std::visit([this](const auto& what) { Do(what); }, order);
+}
+
+void NodeModel::Do(const order::Seat& order) {
+  TellWords();
+  ranks_.first = order.first;
 }
 
 void NodeModel::Do(const order::Renew&) {
@@ -50,7 +55,7 @@ void NodeModel::Do(const order::Renew&) {
 
 void NodeModel::Do(const order::Start& order) {
   start_ = order;
-  StartWhenLoaded();
+  StartWhenClear();
 }
 
 /// Two processes of one rank must not be, whoever orders it.
@@ -61,8 +66,24 @@ bool NodeModel::MayStart(const order::Start& order) const {
   });
 }
 
-void NodeModel::StartWhenLoaded() {
-  if (!start_ || !loaded_) return;
+/// Older processes of its ranks go first.
+bool NodeModel::MakesRoom() {
+  for (const auto& [id, worker] : std::map(workers_)) {
+    if (std::ranges::find(start_->ranks, worker.rank) == start_->ranks.end()) continue;
+    Do(order::Kill{worker.rank});
+    const Instant limit = *workers_.at(id).killed + kDieLimit;
+    if (world_.Now() >= limit) {
+      DieLate(id);
+      continue;
+    }
+    life_.After(limit - world_.Now(), [this] { StartWhenClear(); });
+    return true;
+  }
+  return false;
+}
+
+void NodeModel::StartWhenClear() {
+  if (!start_ || !loaded_ || MakesRoom()) return;
   const order::Start order = *std::exchange(start_, {});
   if (loss_untold_) return TellLoss();
   if (!shim_) return;
@@ -128,6 +149,7 @@ void NodeModel::Exit(WorkerId id, Ending ending, bool by_order) {
   Tell(report::Exited{worker.rank, worker.spawned, kPid + static_cast<int>(id), ending,
                       ending.ok() ? "" : "it broke"});
   truth_.End(id, by_order || ending.ok());
+  StartWhenClear();
 }
 
 /// Of another rank's death: it unwinds by itself, fails because of it, or notices nothing.
@@ -197,14 +219,25 @@ void NodeModel::DieLate(WorkerId id) {
 
 void NodeModel::Do(const order::Kill& order) {
   for (const auto& [id, worker] : std::map(workers_)) {
-    if (worker.rank == order.rank) ExitSoon(id, {.signal = SIGKILL}, milliseconds(20));
+    if (worker.rank != order.rank || worker.killed) continue;
+    workers_.at(id).killed = world_.Now();
+    if (!world_.Chance(mishaps_.dies_late)) {
+      ExitSoon(id, {.signal = SIGKILL}, milliseconds(20));
+    } else if (!std::exchange(workers_.at(id).ends, true)) {
+      truth_.Hang(id);  // in the kernel
+    }
   }
 }
 
 void NodeModel::Do(const order::TellWords& order) {
-  life_.After(world_.Delay(milliseconds(1), milliseconds(200)), [this, order] {
+  words_.push_back(order);
+  life_.After(world_.Delay(milliseconds(1), milliseconds(200)), [this] { TellWords(); });
+}
+
+void NodeModel::TellWords() {
+  for (const order::TellWords& order : std::exchange(words_, {})) {
     Tell(report::Words{.rank = order.rank, .spawned = order.spawned, .err_tail = "it broke"});
-  });
+  }
 }
 
 /// Now and then nobody answers.

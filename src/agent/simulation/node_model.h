@@ -53,8 +53,9 @@ class NodeModel final : public Node, public WorkerOwner {
     Generation spawned;
     std::uint64_t told = 0;  ///< the newest step that was reported
     bool ends = false;       ///< it is about to
+    std::optional<Instant> killed{};
   };
-  void Do(const order::Seat& order) { ranks_.first = order.first; }
+  void Do(const order::Seat& order);
   void Do(const order::Renew&);
   void Do(const order::Start& order);
   void Do(const order::Abort&);
@@ -68,7 +69,9 @@ class NodeModel final : public Node, public WorkerOwner {
 
   void TellLossSoon();
   void TellLoss();
-  void StartWhenLoaded();
+  void TellWords();
+  bool MakesRoom();
+  void StartWhenClear();
   bool MayStart(const order::Start& order) const;
   void StartRank(Rank rank, Generation generation);
   void Spawn(Rank rank, Generation generation);
@@ -94,6 +97,7 @@ class NodeModel final : public Node, public WorkerOwner {
   std::map<WorkerId, Worker> workers_;
   std::map<Rank, Generation> starting_;
   Generation generation_{};
+  std::vector<order::TellWords> words_;
   std::optional<order::Start> start_;
   bool shim_ = true;
   bool loss_untold_ = false;

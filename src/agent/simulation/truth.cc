@@ -81,7 +81,8 @@ void Truth::End(WorkerId id, bool by_order) {
   if (found == workers_.end()) return;
   const Worker worker = found->second;
   workers_.erase(found);
-  if (!by_order) deaths_[worker.rank].push_back({worker.generation});
+  // Who hung is to blame, also when it is a stop that ends it.
+  if (!by_order || worker.hangs) deaths_[worker.rank].push_back({worker.generation});
   Crew& crew = crews_[worker.generation];
   const bool done = crew.step >= program_.steps;
   if (by_order || done) return;

@@ -72,8 +72,8 @@ class Truth {
   bool WasDisturbed(const std::string& agent) const { return disturbed_.contains(agent); }
   void ShimDied(const std::string& agent) { without_shim_.insert(agent); }
   bool LostShim(const std::string& agent) const { return without_shim_.contains(agent); }
-  /// A rank's process ended by itself or was killed, in that generation or on the way to it: one
-  /// that waits may have missed some.
+  /// A rank's process ended by itself, was killed, or hung to its end, in that generation or on the
+  /// way to it: one that waits may have missed some.
   bool Died(Rank rank, Generation in) const;
 
  private:

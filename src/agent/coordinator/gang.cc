@@ -26,7 +26,8 @@ Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report)
       loop_(loop),
       on_report_(std::move(on_report)),
       slots_(options.slots),
-      active_(options.slots) {
+      active_(options.slots),
+      told_(options.slots) {
   for (std::uint32_t i = 0; i < options.slots; ++i) {
     slots_[i].ranks = {i * options.ranks_per_slot, options.ranks_per_slot};
   }
@@ -36,7 +37,7 @@ Gang::Gang(const GangOptions& options, os::EventLoop& loop, OnReport on_report,
            const GangPlace& place)
     : Gang(options, loop, std::move(on_report)) {
   generation_ = place.generation;
-  active_ = place.active;
+  active_ = told_ = place.told;
   restarting_ = generation_ != Generation();
   for (std::size_t i = 0; i < std::min(slots_.size(), place.slots.size()); ++i) {
     slots_[i].working = place.slots[i].working;
@@ -50,7 +51,7 @@ void Gang::MakeNodeOf(Member& member, const MakeNode& make) {
 }
 
 GangPlace Gang::place() const {
-  GangPlace place{.generation = generation_, .active = active_};
+  GangPlace place{.generation = generation_, .told = told_};
   for (const Slot& slot : slots_) {
     place.slots.push_back({.working = slot.working});
     if (slot.member) place.slots.back().member = *slot.member;
@@ -171,8 +172,9 @@ bool Gang::Resize(const order::Start& start) {
   // Survivors that go on are not stopped for those that joined.
   if (!start.keepers.empty() && IsWhole()) return false;
   Compact();
-  if (std::exchange(active_, Seated()) == active_ && !clearing_) return false;
-  Tell(report::Resized{active_ * options_.ranks_per_slot});
+  active_ = Seated();
+  if (active_ == told_ && !clearing_) return false;
+  TellSize();
   return true;
 }
 
@@ -200,12 +202,17 @@ bool Gang::AnyWorks() const { return std::ranges::any_of(slots_, &Slot::working)
 
 bool Gang::MustClear() const { return !start_->keepers.empty() && !IsWhole() && AnyWorks(); }
 
+void Gang::TellSize() {
+  told_ = Seated();
+  Tell(report::Resized{told_ * options_.ranks_per_slot});
+}
+
 /// The coordinator hears of the new size first: to it no rank of the old ones runs any more. From
 /// here on every rank begins anew, whoever joins in the meantime.
 void Gang::Clear() {
   clearing_ = true;
   start_->keepers.clear();
-  Tell(report::Resized{Seated() * options_.ranks_per_slot});
+  TellSize();
   for (Slot& slot : slots_) {
     if (slot.working) OrderStop(slot, {generation_, SIGTERM, {}});
   }

@@ -41,7 +41,7 @@ struct SlotPlace {
 /// started is not in it: that is ordered again (Resume, plan.h).
 struct GangPlace {
   Generation generation;
-  std::uint32_t active = 0;
+  std::uint32_t told = 0;  ///< slots of which the coordinator knows ranks
   std::vector<SlotPlace> slots{};
   std::vector<MemberPlace> spares{};
 };
@@ -128,6 +128,7 @@ class Gang final : public Node {
   bool MustClear() const;
   void Clear();
   bool AnyWorks() const;
+  void TellSize();
   static void OrderStop(Slot& slot, const order::Stop& order);
   std::vector<order::Start> PartsOf(order::Start whole, bool resized) const;
   void StartWhenComplete();
@@ -151,6 +152,7 @@ class Gang final : public Node {
   bool clearing_ = false;                    ///< survivors are stopped, to be started anew
   Generation generation_{};                  ///< that was started last
   std::uint32_t active_ = 0;                 ///< slots that work in this generation: the first ones
+  std::uint32_t told_ = 0;                   ///< as many as the coordinator heard of last
   std::optional<report::Stopped> stopping_;  ///< what was answered so far
   std::optional<report::Ended> ending_;
   std::optional<os::TimerId> waiting_;

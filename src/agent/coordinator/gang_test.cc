@@ -37,13 +37,14 @@ class GangTest : public testing::Test {
         GangOptions{.slots = 3, .least = 1, .ranks_per_slot = 2, .last_call = milliseconds(1)},
         *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
   }
-  void Add(const std::string& name) {
-    gang_->Add({name, name}, [&](OnReport on_report) {
+  Gang::MakeNode Make(const std::string& name) {
+    return [this, name](OnReport on_report) {
       auto node = std::make_unique<FakeNode>(&orders_[name], std::move(on_report));
       nodes_[name] = node.get();
       return node;
-    });
+    };
   }
+  void Add(const std::string& name) { gang_->Add({name, name}, Make(name)); }
   void AddTwo() {
     Add("a");
     Add("b");
@@ -280,6 +281,24 @@ TEST_F(GangTest, WaitsForTheSurvivorsThatItStopsEvenIfSomebodyJoins) {
   const order::Start part = Ordered<order::Start>("c").back();
   EXPECT_EQ(part.ranks.size(), 2);
   EXPECT_TRUE(part.keepers.empty()) << "nobody was left to keep";
+}
+
+TEST_F(GangTest, KnowsInAnotherProcessWhichSizeItHadTold) {
+  MakeElastic();
+  for (const char* name : {"a", "b", "c"}) Add(name);
+  gang_->Send(StartAll());
+  nodes_["b"]->report(report::Gone{"the connection closed"});
+  gang_->Send(order::Start{.generation = Generation(2), .keepers = {Rank(0), Rank(4)}});
+  EXPECT_EQ(Reported<report::Resized>().back().world, 4) << "while the survivors are stopped";
+  const GangPlace place = gang_->place();
+  gang_ = std::make_unique<Gang>(
+      GangOptions{.slots = 3, .least = 1, .ranks_per_slot = 2, .last_call = milliseconds(1)},
+      *loop_, [this](Report report) { reports_.push_back(std::move(report)); }, place);
+  for (const char* name : {"a", "c"}) gang_->Attach(name, Make(name));
+  Add("d");
+  gang_->Send(order::Start{.generation = Generation(3), .ranks = {Rank(0), Rank(2)}});
+  EXPECT_EQ(Reported<report::Resized>().back().world, 6);
+  EXPECT_THAT(Ordered<order::Start>("c").back().ranks, testing::ElementsAre(Rank(4), Rank(5)));
 }
 
 TEST_F(GangTest, GoesOnStartingWhenASurvivorIsLostWhileItIsStopped) {

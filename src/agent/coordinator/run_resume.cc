@@ -52,7 +52,7 @@ void Fields(A& a, SlotPlace& m) {
 }
 template <typename A>
 void Fields(A& a, GangPlace& m) {
-  a("generation", m.generation), a("active", m.active), a("slots", m.slots);
+  a("generation", m.generation), a("told", m.told), a("slots", m.slots);
   a("spares", m.spares);
 }
 

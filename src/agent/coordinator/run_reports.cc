@@ -11,6 +11,7 @@
 namespace muster::agent {
 namespace {
 
+constexpr std::size_t kSavedAtOnce = 256;                    // ranks, in 0.1 ms
 constexpr auto kLoadingToldEach = std::chrono::seconds(53);  // there is a report each 5 s
 
 bool AnyLives(const JobState& state, RankRange ranks) {
@@ -23,11 +24,12 @@ bool AnyLives(const JobState& state, RankRange ranks) {
 
 }  // namespace
 
-/// What an agent said is not called taken before it is saved, and orders wait for that too:
-/// thousands of reports need not be saved one by one.
+/// The less is unsaved, the less happens twice when this process dies. But what an agent said is
+/// not called taken before it is saved, and orders wait for that too: where a save takes long,
+/// reports need not be saved one by one.
 void RunLoop::Hear(const Report& report) {
   std::visit([this](const auto& what) { On(what); }, report);
-  gang_ == nullptr ? Save() : SaveSoon();
+  gang_ == nullptr || state_.ranks.size() <= kSavedAtOnce ? Save() : SaveSoon();
 }
 
 void RunLoop::On(const report::ZygoteReady& report) {

@@ -16,7 +16,8 @@ void Fields(A& a, Ending& m) {
   a("code", m.code), a("signal", m.signal), a("start_error", m.start_error);
   a("never_found", m.never_found), a("time_ns", m.time), a("hang", m.hang);
   a("still", m.still);
-  a("rule", m.rule), a("advice", m.advice), a("with", m.with);
+  a("rule", m.rule), a("advice", m.advice), a("oom_kills", m.oom_kills);
+  a("with", m.with);
 }
 template <typename A>
 void Fields(A& a, RankStatus& m) {

@@ -124,8 +124,15 @@ std::string Describe(const Ending& ending) {
     return fmt::format("killed by log rule '{}': {}", ending.rule.name, ending.rule.why);
   }
   if (!ending.hang.empty()) return "hung: " + ending.hang;
-  if (ending.signal != 0) return "killed by " + os::SignalName(ending.signal);
-  return fmt::format("ended with exit code {}", ending.code);
+  const bool short_of_memory = ending.oom_kills > 0;
+  if (short_of_memory && ending.signal == SIGKILL) {
+    return "killed by the kernel, for memory ran out (SIGKILL)";
+  }
+  const std::string how = ending.signal != 0 ? "killed by " + os::SignalName(ending.signal)
+                                             : fmt::format("ended with exit code {}", ending.code);
+  return how + (short_of_memory ? ", after the kernel had killed a process of its host's part of "
+                                  "the run, for memory ran out"
+                                : "");
 }
 
 int ExitCodeOf(const Ending& ending) {

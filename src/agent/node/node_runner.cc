@@ -36,6 +36,8 @@ Result<std::unique_ptr<NodeRunner>> NodeRunner::Create(NodeOptions options, os::
 Status NodeRunner::SetUp() {
   launcher_.emplace(
       MUSTER_TRY(Launcher::Create(*options_.job, ranks_, options_.folder, options_.run_id)));
+  if (auto oom = os::OomCount::Open()) oom_ = *std::move(oom);
+  CountOomKills();
   MUSTER_TRY(StartRules());
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = options_.files,
                                        .folder = options_.folder + "/logs",
@@ -156,6 +158,8 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
   generation_ = order.generation;
   generation_begin_ = options_.clock->Now();
   stopping_ = false;
+  CountOomKills();
+  oom_told_ = oom_kills_;
   words_until_.reset();
   for (const Rank rank : order.ranks) {
     At(rank) = Worker{.spawned = order.generation, .starting = true};

@@ -23,6 +23,7 @@
 #include "agent/rules/rule_thread.h"
 #include "agent/run_job.h"
 #include "os/event_loop.h"
+#include "os/oom_count.h"
 
 namespace muster::agent {
 
@@ -134,6 +135,8 @@ class NodeRunner final : public Node {
   void TakeCgroup(const shim::Hello& hello);
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
+  void CountOomKills();
+  std::uint64_t TakeOomKills(bool killed);
   std::string LastWordsOf(Rank rank, Generation spawned);
   void LoseShim(std::string how = {});
   std::string HowShimEnded() const;
@@ -174,6 +177,10 @@ class NodeRunner final : public Node {
   StackTaker stack_taker_;
   std::optional<ShimClient> shim_;  ///< none from its loss, which was told, to Renew
   std::optional<os::WatchId> shim_watch_;
+  std::optional<os::OomCount> oom_;  ///< none where the kernel does not count
+  std::uint64_t oom_kills_ = 0;      ///< as it counted last
+  std::uint64_t oom_told_ = 0;       ///< of these, that were laid to a rank or are of the past
+  Instant oom_grew_{};
   std::string cgroup_;
   std::string left_cgroup_;
   std::optional<Launcher> launcher_;

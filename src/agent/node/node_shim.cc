@@ -25,6 +25,8 @@ constexpr auto kShimExit = seconds(15);
 constexpr auto kShimDeath = seconds(1);  // from the end of its socket to its own
 // A daemon that holds the pipe costs a crash this much; a kill from outside costs nothing.
 constexpr auto kLastWords = milliseconds(200);
+// So long after a process that it started a rank may go down, too.
+constexpr auto kOomTells = seconds(30);
 constexpr int kMaxZygoteDeaths = 3;
 constexpr auto kLoadingTold = seconds(5);
 // A file system that a thousand nodes load torch from at once is slow.
@@ -139,6 +141,25 @@ std::string NodeRunner::LastWordsOf(Rank rank, Generation spawned) {
   return logs_->LastWords({rank, spawned, Stream::kErr}, limit);
 }
 
+void NodeRunner::CountOomKills() {
+  if (!oom_) return;
+  const Instant now = options_.clock->Now();
+  if (now - oom_grew_ > kOomTells) oom_told_ = oom_kills_;  // nobody went down with these
+  const auto kills = oom_->Read();
+  if (!kills || *kills == oom_kills_) return;
+  oom_kills_ = *kills;
+  oom_grew_ = now;
+}
+
+/// Of one that was killed it is the rank itself, else all of what ranks had started.
+std::uint64_t NodeRunner::TakeOomKills(bool killed) {
+  CountOomKills();
+  if (oom_kills_ <= oom_told_) return 0;
+  const std::uint64_t kills = killed ? 1 : oom_kills_ - oom_told_;
+  oom_told_ += kills;
+  return kills;
+}
+
 void NodeRunner::HandleExited(const shim::Exited& exited) {
   const Rank rank(exited.rank);
   const Generation spawned(exited.generation);
@@ -162,6 +183,9 @@ void NodeRunner::HandleExited(const shim::Exited& exited) {
                    .never_found = IsCommandAtFault(exited.exec_error),
                    .time = Instant(nanoseconds(exited.time_ns)),
                    .advice = StartAdvice(options_.job->program, exited.exec_error)};
+  if (!stopping_ && !report.ending.ok()) {
+    report.ending.oom_kills = TakeOomKills(report.ending.signal == SIGKILL);
+  }
   if (current && rules_ && report.ending.ok()) rules_->Finish(rank);
   if (current && IsOwnCrash(report.ending)) {
     report.exception = ExceptionLine(LastWordsOf(rank, spawned));

@@ -146,6 +146,7 @@ void NodeRunner::TellWordsLater() {
 
 void NodeRunner::Housekeep() {
   TellLosses();
+  CountOomKills();
   housekeep_ = loop_.After(seconds(1), [this] { Housekeep(); });
 }
 

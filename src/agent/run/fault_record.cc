@@ -30,6 +30,7 @@ Json FormatEnding(const Ending& ending) {
   } else {
     json["code"] = ending.code;
   }
+  if (ending.oom_kills > 0) json["oom_kills"] = ending.oom_kills;
   return json;
 }
 

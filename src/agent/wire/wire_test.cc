@@ -44,6 +44,7 @@ report::Exited AnExit() {
   exited.ending.hang = "in forward for 2.0 s";
   exited.ending.rule = {"loss", "loss is nan"};
   exited.ending.advice = "raise ulimit -u";
+  exited.ending.oom_kills = 2;
   exited.ending.with = "node n2: the connection closed";
   exited.exception = "ValueError: \"x\" is 3\\4";
   return exited;

@@ -12,6 +12,7 @@
 #include "base/file_system.h"
 #include "base/mutex.h"
 #include "base/text.h"
+#include "data/layout/hf_check.h"
 #include "data/layout/little_endian.h"
 #include "data/layout/row_index.h"
 
@@ -264,11 +265,12 @@ Status SplitFolder::ReadFeatures() {
   auto info = ReadInfo();
   if (!info) return Keep("dataset_info.json", Status(std::move(info).error()));
   if (!*info) return Ok();
+  const bool differ = known && **info != features_;
+  if (!knows_schema_ && (differ || !FitsInfo())) return NobodyKnows(**std::move(info));
   if (!known) {
     features_ = **std::move(info);
     return Ok();
   }
-  if (**info != features_ && !knows_schema_) return NobodyKnows(**std::move(info));
   // Who keeps damage holds every key of it against the shards (hf_check.h).
   const bool looked_at_later = damage_ == OnDamage::kKeep && has_manifest_;
   if (**info == features_ || looked_at_later) return Ok();
@@ -279,12 +281,20 @@ Status SplitFolder::ReadFeatures() {
             "copy or pack the set again"));
 }
 
+/// Down to the types of the columns: rows are read by them, and their own checksums do not cover
+/// them.
+bool SplitFolder::FitsInfo() const {
+  const auto text = ReadSetFile(place_.folder + "/dataset_info.json");
+  return text && CheckDatasetInfoJson(*text, {&manifest_, &schema_}).empty() &&
+         CheckDatasetInfoJson(*text, {nullptr, &schema_}).empty();
+}
+
 /// The two disagree about the columns, and no shard's checksums say that it is right.
 Status SplitFolder::NobodyKnows(Features info) {
   if (damage_ == OnDamage::kRefuse) {
     return Error(Code::kDataLoss,
                  fmt::format("{} fails the CRC32C of its part with the schema, and names other "
-                             "columns or classes than dataset_info.json",
+                             "columns, types or classes than dataset_info.json",
                              NameOf(schema_shard_)),
                  "copy or pack the set again");
   }

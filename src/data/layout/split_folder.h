@@ -79,6 +79,7 @@ class SplitFolder {
   };
   Result<Head> ReadHead(std::size_t shard) const;
   Status CompareSchema(std::size_t shard, const arrow::Schema& schema) const;
+  bool FitsInfo() const;
   Status NobodyKnows(Features info);
   Result<arrow::StreamWalker> OpenStream(std::size_t shard, const MappedFile& file) const;
   Status ReadFeatures();

@@ -32,10 +32,10 @@ void WriteFile(const std::string& path, std::string_view content) {
   MUSTER_CHECK(file.good());
 }
 
-void FlipBit(const std::string& path, std::size_t at) {
+void FlipBit(const std::string& path, std::size_t at, int bit) {
   std::string content = ReadFile(path);
   MUSTER_CHECK(at < content.size());
-  content[at] = static_cast<char>(content[at] ^ 1);
+  content[at] = static_cast<char>(content[at] ^ (1 << bit));
   WriteFile(path, content);
 }
 

@@ -31,7 +31,7 @@ std::string ReadFile(const std::string& path);
 /// Makes the folders above it too.
 void WriteFile(const std::string& path, std::string_view content);
 /// Flips one bit of a file.
-void FlipBit(const std::string& path, std::size_t at);
+void FlipBit(const std::string& path, std::size_t at, int bit = 0);
 
 /// Big-endian, as in PNG and idx.
 void PutBig(std::string& out, std::uint32_t value);

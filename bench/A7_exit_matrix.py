@@ -55,7 +55,7 @@ if kind == "signal":
     os.kill(os.getpid(), number)
 os._exit(number) if kind == "at once" else sys.exit(number)
 """
-OF_MEMORY = "killed by the kernel, for memory ran out (SIGKILL)"
+OF_MEMORY = "; memory ran out on its host, the kernel killed 1 process of the run"
 SHELL = (
     'if [ "$RANK" = 0 ]; then exec sleep 600; fi; if [ "$1" = signal ]; then kill -"$2" $$; sleep 600; fi; exit "$2"'
 )
@@ -111,7 +111,7 @@ def cases(group: pathlib.Path | None) -> list[Case]:
             ("its child", 3, "ended with exit code 3, after the kernel"),
         ):
             words = [*command, 0 if who == "itself" else 1]
-            found.append(Case(f"python, {how}: no memory for {who}", words, code, cause, group=group))
+            found.append(Case(f"python, {how}: no memory for {who}", words, code, cause + OF_MEMORY, group=group))
     found.append(Case("not executable: refused, and nothing is made", ["./no-program"], 4, None))
     found.append(Case("a #! line of nowhere", ["./bad-interpreter"], 127, "could not be started", rank=None))
     return found

@@ -53,12 +53,8 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and os.environ["RANK"] == "1"
 @pytest.mark.parametrize(
     "who, cause",
     [
-        ("itself", "killed by the kernel, for memory ran out (SIGKILL)"),
-        (
-            "child",
-            "ended with exit code 3, after the kernel had killed a process of its host's part of the run, "
-            "for memory ran out",
-        ),
+        ("itself", "killed by SIGKILL; memory ran out on its host, the kernel killed 1 process of the run"),
+        ("child", "ended with exit code 3; memory ran out on its host, the kernel killed 1 process of the run"),
     ],
 )
 def test_the_cause_is_that_memory_ran_out(start, script, python, small_memory, who, cause):

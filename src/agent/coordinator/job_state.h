@@ -54,8 +54,8 @@ struct Ending {
   bool still = false;    ///< that was seen by its process, not by a heartbeat
   RuleKill rule{};       ///< it was killed for that
   std::string advice{};  ///< what start_error means here and what to do about it
-  /// Processes of this run on its host, itself among them, that the kernel had ended by then
-  /// because memory ran out, and that no rank before it went down with.
+  /// Processes of this run on its host that the kernel had ended by then because memory ran out,
+  /// and that no rank before it went down with. Whether it was one of them is not known.
   std::uint64_t oom_kills = 0;
   /// What it went down with: "node n2: the connection closed", "the shim of node n2, killed by …".
   std::string with{};

@@ -8,6 +8,7 @@
 
 #include "agent/coordinator/plan.h"
 #include "agent/coordinator/same_words.h"
+#include "base/text.h"
 #include "os/signals.h"
 #include "spec/env.h"
 
@@ -124,15 +125,14 @@ std::string Describe(const Ending& ending) {
     return fmt::format("killed by log rule '{}': {}", ending.rule.name, ending.rule.why);
   }
   if (!ending.hang.empty()) return "hung: " + ending.hang;
-  const bool short_of_memory = ending.oom_kills > 0;
-  if (short_of_memory && ending.signal == SIGKILL) {
-    return "killed by the kernel, for memory ran out (SIGKILL)";
+  std::string how = ending.signal != 0 ? "killed by " + os::SignalName(ending.signal)
+                                       : fmt::format("ended with exit code {}", ending.code);
+  // Whether it was itself among them the kernel's count does not say.
+  if (ending.oom_kills > 0) {
+    how += fmt::format("; memory ran out on its host, the kernel killed {} of the run",
+                       Counted(ending.oom_kills, "process", "es"));
   }
-  const std::string how = ending.signal != 0 ? "killed by " + os::SignalName(ending.signal)
-                                             : fmt::format("ended with exit code {}", ending.code);
-  return how + (short_of_memory ? ", after the kernel had killed a process of its host's part of "
-                                  "the run, for memory ran out"
-                                : "");
+  return how;
 }
 
 int ExitCodeOf(const Ending& ending) {

@@ -151,7 +151,7 @@ void NodeRunner::CountOomKills() {
   oom_grew_ = now;
 }
 
-/// Of one that was killed it is the rank itself, else all of what ranks had started.
+/// Of one that was killed most likely the rank itself, else all of what ranks had started.
 std::uint64_t NodeRunner::TakeOomKills(bool killed) {
   CountOomKills();
   if (oom_kills_ <= oom_told_) return 0;

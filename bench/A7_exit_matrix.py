@@ -107,8 +107,8 @@ def cases(group: pathlib.Path | None) -> list[Case]:
     for how, flags in (("forked", []), ("executed", ["-X", "dev"])) if group else ():
         command = [python[0], *flags, python[1], "memory"]
         for who, code, cause in (
-            ("itself", 137, OF_MEMORY),
-            ("its child", 3, "ended with exit code 3, after the kernel"),
+            ("itself", 137, "killed by SIGKILL"),
+            ("its child", 3, "ended with exit code 3"),
         ):
             words = [*command, 0 if who == "itself" else 1]
             found.append(Case(f"python, {how}: no memory for {who}", words, code, cause + OF_MEMORY, group=group))

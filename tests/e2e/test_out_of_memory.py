@@ -16,7 +16,7 @@ def small_memory(tmp_path):
     home = next(
         (line.split(":")[2] for line in pathlib.Path("/proc/self/cgroup").read_text().split() if "memory" in line), ""
     )
-    folder = v1 / f"muster-{tmp_path.name}"
+    folder = v1 / f"muster-{os.getpid()}-{tmp_path.name}"
     try:
         folder.mkdir()
         (folder / "memory.limit_in_bytes").write_text(str(LIMIT))

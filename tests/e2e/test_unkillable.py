@@ -1,6 +1,7 @@
 """A rank that SIGKILL does not end, because the kernel holds it (state D): it is found, nobody waits for it, another takes
 its place, and the run says what it could not remove."""
 
+import os
 import pathlib
 import re
 import signal
@@ -17,7 +18,7 @@ FREEZER = pathlib.Path("/sys/fs/cgroup/freezer")
 def hold(tmp_path):
     """hold(pid): from now on the process is in state D, until `hold.let_go()` or the end of the test."""
     # Under cgroup v2 a frozen process does die of SIGKILL.
-    folder = FREEZER / f"muster-{tmp_path.name}"
+    folder = FREEZER / f"muster-{os.getpid()}-{tmp_path.name}"
     try:
         folder.mkdir()
     except OSError as error:

@@ -69,7 +69,8 @@ TEST_P(DamagedSchema, IsBlamedOnItsShardAlone) {
     const std::string path = set_ + "/" + shards_[number];
     const std::uint64_t end = SchemaEnd(path);
     ASSERT_GT(end, 400u);
-    for (std::size_t at = 0; at < end; ++at) {
+    // Every seventh byte, each time another bit: all of them take minutes with a sanitizer.
+    for (std::size_t at = number % 7; at < end; at += 7) {
       const int bit = static_cast<int>(at % 8);
       FlipBit(path, at, bit);
       ExpectBlamed(shards_[number], at);

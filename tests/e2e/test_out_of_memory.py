@@ -1,34 +1,29 @@
 """A rank, or what it started, is ended by the kernel because memory ran out: the run says that, and not just SIGKILL."""
 
+import functools
 import os
 import pathlib
+import signal
+import subprocess
 
 import pytest
 
-GROUPS = pathlib.Path("/sys/fs/cgroup")
-LIMIT = 384 << 20  # more than pytest takes, so that it is never the largest
+LIMIT = 384 << 20
 
 
 @pytest.fixture
-def small_memory(tmp_path):
-    """A control group with little memory, for this process and all that it starts; as v1 and v2 have it."""
-    v1 = GROUPS / "memory"
-    home = next(
-        (line.split(":")[2] for line in pathlib.Path("/proc/self/cgroup").read_text().split() if "memory" in line), ""
-    )
-    folder = v1 / f"muster-{os.getpid()}-{tmp_path.name}"
+def start_with_little(start, tmp_path):
+    """As `start`, in a control group with little memory."""
+    folder = pathlib.Path(f"/sys/fs/cgroup/memory/muster-{os.getpid()}-{tmp_path.name}")
     try:
         folder.mkdir()
         (folder / "memory.limit_in_bytes").write_text(str(LIMIT))
     except OSError as error:
         pytest.skip(f"no memory controller of cgroup v1 to be written: {error}")
-
-    def enter():
-        (folder / "cgroup.procs").write_text(str(os.getpid()))
-
-    enter()
-    yield folder
-    (v1 / home.lstrip("/") / "cgroup.procs").write_text(str(os.getpid()))
+    enter = ["sh", "-c", 'echo $$ > "$0" && exec "$@"', folder / "cgroup.procs"]
+    begin = functools.partial(start, prefix=enter)
+    begin.enter = enter
+    yield begin
     folder.rmdir()
 
 
@@ -57,8 +52,8 @@ if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and os.environ["RANK"] == "1"
         ("child", "ended with exit code 3; memory ran out on its host, the kernel killed 1 process of the run"),
     ],
 )
-def test_the_cause_is_that_memory_ran_out(start, script, python, small_memory, who, cause):
-    run = start(python, script(TAKES_ALL), who, flags=["--preload", "none"])
+def test_the_cause_is_that_memory_ran_out(start_with_little, script, python, who, cause):
+    run = start_with_little(python, script(TAKES_ALL), who, flags=["--preload", "none"])
     assert run.end() == 0, run.err
     fault = run.fault()
     assert (fault["rank"], fault["cause"]) == (1, cause)
@@ -67,8 +62,27 @@ def test_the_cause_is_that_memory_ran_out(start, script, python, small_memory, w
     run.assert_nothing_left()
 
 
-def test_a_kill_by_somebody_is_no_want_of_memory(start, script, python, small_memory):
-    run = start(python, script("import os, time\nif os.environ['TORCHELASTIC_RESTART_COUNT'] == '0': time.sleep(600)"))
+SLEEPS = """
+import os, time
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    time.sleep(600)
+"""
+
+
+def test_a_kill_by_somebody_is_no_want_of_memory(start_with_little, script, python):
+    run = start_with_little(python, script(SLEEPS))
     run.kill(1)
     assert run.end() == 0, run.err
     assert run.fault()["cause"] == "killed by SIGKILL" and "oom_kills" not in run.fault()["exit"]
+
+
+def test_what_struck_before_the_run_is_laid_to_nobody_by_another_coordinator(start_with_little, script, python):
+    taker = [*start_with_little.enter, python, "-c", "taken = []\nwhile True: taken.append(b'x' * (8 << 20))"]
+    assert subprocess.run(taker).returncode == -signal.SIGKILL
+    run = start_with_little(python, script(SLEEPS))
+    victim = run.pid(1)
+    os.kill(run.coordinator(), signal.SIGKILL)
+    run.wait_event("coordinator_back")
+    os.kill(victim, signal.SIGKILL)
+    assert run.end() == 0, run.err
+    assert run.fault()["cause"] == "killed by SIGKILL"

@@ -37,7 +37,7 @@ Status NodeRunner::SetUp() {
   launcher_.emplace(
       MUSTER_TRY(Launcher::Create(*options_.job, ranks_, options_.folder, options_.run_id)));
   if (auto oom = os::OomCount::Open()) oom_ = *std::move(oom);
-  CountOomKills();
+  ForgetOomKills();
   MUSTER_TRY(StartRules());
   logs_ = MUSTER_TRY(LogKeeper::Start({.files = options_.files,
                                        .folder = options_.folder + "/logs",
@@ -158,8 +158,7 @@ Status NodeRunner::StartGeneration(const order::Start& order) {
   generation_ = order.generation;
   generation_begin_ = options_.clock->Now();
   stopping_ = false;
-  CountOomKills();
-  oom_told_ = oom_kills_;
+  ForgetOomKills();
   words_until_.reset();
   for (const Rank rank : order.ranks) {
     At(rank) = Worker{.spawned = order.generation, .starting = true};
@@ -204,10 +203,10 @@ void NodeRunner::Do(const order::GiveUp&) {
 
 void NodeRunner::Do(const order::Kill& order) {
   if (!ranks_.Has(order.rank)) return;
-  if (At(order.rank).killed) return;
   // One that is gone by now needs none; whoever waits for its death has a limit.
   if (shim_) static_cast<void>(shim_->Signal(SIGKILL, order.rank.value()));
-  At(order.rank).killed = options_.clock->Now();
+  Worker& worker = At(order.rank);
+  if (worker.pid != 0 && !worker.killed) worker.killed = options_.clock->Now();
 }
 
 void NodeRunner::Do(const order::Signal& order) {

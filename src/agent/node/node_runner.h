@@ -136,6 +136,7 @@ class NodeRunner final : public Node {
   void HandleStarted(const shim::Started& started);
   void HandleExited(const shim::Exited& exited);
   void CountOomKills();
+  void ForgetOomKills();
   std::uint64_t TakeOomKills(bool killed);
   std::string LastWordsOf(Rank rank, Generation spawned);
   void LoseShim(std::string how = {});

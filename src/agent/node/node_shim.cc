@@ -151,6 +151,12 @@ void NodeRunner::CountOomKills() {
   oom_grew_ = now;
 }
 
+/// Whatever struck before has nothing to do with who dies from here on.
+void NodeRunner::ForgetOomKills() {
+  CountOomKills();
+  oom_told_ = oom_kills_;
+}
+
 /// Of one that was killed most likely the rank itself, else all of what ranks had started.
 std::uint64_t NodeRunner::TakeOomKills(bool killed) {
   CountOomKills();

@@ -21,7 +21,6 @@ class OomCount {
                                const std::string& groups = "/proc/self/cgroup");
   /// Since the group was made. One read of a file that stays open.
   Result<std::uint64_t> Read() const;
-  const std::string& path() const { return path_; }
 
  private:
   OomCount(std::string path, Fd file) : path_(std::move(path)), file_(std::move(file)) {}

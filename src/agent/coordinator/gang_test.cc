@@ -29,13 +29,23 @@ class GangTest : public testing::Test {
   GangTest() : loop_(*os::EventLoop::Create()) {
     gang_ = std::make_unique<Gang>(
         GangOptions{.slots = 2, .least = 2, .ranks_per_slot = 2, .join_limit = milliseconds(1)},
-        *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
+        *loop_, Hear());
   }
-  /// Of one to three slots.
-  void MakeElastic() {
+  OnReport Hear() {
+    return [this](Report report) { reports_.push_back(std::move(report)); };
+  }
+  /// Of one to three slots; in the place of another one.
+  template <typename... Place>
+  void MakeElastic(const Place&... place) {
     gang_ = std::make_unique<Gang>(
         GangOptions{.slots = 3, .least = 1, .ranks_per_slot = 2, .last_call = milliseconds(1)},
-        *loop_, [this](Report report) { reports_.push_back(std::move(report)); });
+        *loop_, Hear(), place...);
+  }
+  void LoseTheSecondOfThree() {
+    MakeElastic();
+    for (const char* name : {"a", "b", "c"}) Add(name);
+    gang_->Send(StartAll());
+    nodes_["b"]->report(report::Gone{"the connection closed"});
   }
   Gang::MakeNode Make(const std::string& name) {
     return [this, name](OnReport on_report) {
@@ -242,10 +252,7 @@ TEST_F(GangTest, TakesInWhoJoinedAtItsNextStart) {
 }
 
 TEST_F(GangTest, StopsSurvivorsBeforeRanksAreNumberedAnew) {
-  MakeElastic();
-  for (const char* name : {"a", "b", "c"}) Add(name);
-  gang_->Send(StartAll());
-  nodes_["b"]->report(report::Gone{"the connection closed"});
+  LoseTheSecondOfThree();
   reports_.clear();
   // In place: the others stand at a step boundary.
   gang_->Send(order::Start{.generation = Generation(2),
@@ -267,10 +274,7 @@ TEST_F(GangTest, StopsSurvivorsBeforeRanksAreNumberedAnew) {
 }
 
 TEST_F(GangTest, WaitsForTheSurvivorsThatItStopsEvenIfSomebodyJoins) {
-  MakeElastic();
-  for (const char* name : {"a", "b", "c"}) Add(name);
-  gang_->Send(StartAll());
-  nodes_["b"]->report(report::Gone{"the connection closed"});
+  LoseTheSecondOfThree();
   gang_->Send(order::Start{.generation = Generation(2),
                            .ranks = {Rank(2), Rank(3)},
                            .keepers = {Rank(0), Rank(1), Rank(4), Rank(5)}});
@@ -284,16 +288,11 @@ TEST_F(GangTest, WaitsForTheSurvivorsThatItStopsEvenIfSomebodyJoins) {
 }
 
 TEST_F(GangTest, KnowsInAnotherProcessWhichSizeItHadTold) {
-  MakeElastic();
-  for (const char* name : {"a", "b", "c"}) Add(name);
-  gang_->Send(StartAll());
-  nodes_["b"]->report(report::Gone{"the connection closed"});
+  LoseTheSecondOfThree();
   gang_->Send(order::Start{.generation = Generation(2), .keepers = {Rank(0), Rank(4)}});
   EXPECT_EQ(Reported<report::Resized>().back().world, 4) << "while the survivors are stopped";
   const GangPlace place = gang_->place();
-  gang_ = std::make_unique<Gang>(
-      GangOptions{.slots = 3, .least = 1, .ranks_per_slot = 2, .last_call = milliseconds(1)},
-      *loop_, [this](Report report) { reports_.push_back(std::move(report)); }, place);
+  MakeElastic(place);
   for (const char* name : {"a", "c"}) gang_->Attach(name, Make(name));
   Add("d");
   gang_->Send(order::Start{.generation = Generation(3), .ranks = {Rank(0), Rank(2)}});
@@ -302,10 +301,7 @@ TEST_F(GangTest, KnowsInAnotherProcessWhichSizeItHadTold) {
 }
 
 TEST_F(GangTest, GoesOnStartingWhenASurvivorIsLostWhileItIsStopped) {
-  MakeElastic();
-  for (const char* name : {"a", "b", "c"}) Add(name);
-  gang_->Send(StartAll());
-  nodes_["b"]->report(report::Gone{"the connection closed"});
+  LoseTheSecondOfThree();
   gang_->Send(order::Start{.generation = Generation(2), .keepers = {Rank(0), Rank(4)}});
   nodes_["a"]->report(report::Stopped{Generation(1)});
   nodes_["c"]->report(report::Gone{"the connection closed"});

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
+#include <span>
 #include <utility>
 
 #include "agent/coordinator/run_loop.h"

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "agent/coordinator/job_fields.h"
 #include "agent/coordinator/run_loop.h"
 #include "agent/keep/archive.h"

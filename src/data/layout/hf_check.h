@@ -19,8 +19,8 @@ namespace muster::data {
 /// What a reader of a split's JSON can hold against it.
 struct HfTruth {
   const Manifest* manifest = nullptr;  ///< of a pack of ours; null: there is none
-  const arrow::Schema* schema =
-      nullptr;  ///< of the shards; null: of none is it known that it is right
+  /// Of the shards; null: of none is it known that it is right.
+  const arrow::Schema* schema = nullptr;
 };
 
 std::vector<std::string> CheckStateJson(std::string_view text, const HfTruth& truth);

@@ -13,8 +13,7 @@ namespace muster::data {
 
 /// An object, nested at most 64 deep; DataLoss, without the file's name, for anything else.
 Result<nlohmann::json> ParseStrictly(std::string_view text);
-/// Escapes of lone surrogates ("\ud800"), which Python writes and reads and our parser refuses,
-/// made
+/// Escapes of lone surrogates ("\ud800"), which Python writes and reads and our parser refuses, as
 /// "\ufffd"; everything else as it is.
 std::string WithoutLoneSurrogates(std::string_view text);
 /// A value as a message shows it, at most 60 bytes.
